@@ -612,6 +612,12 @@ cdef object result_type(Operator operator):
 
 # In-place view operations: the same memory with another shape.
 
+cdef object _take_value(object entry, object other):
+    """Give an entry of vmap the tensor of another entry."""
+    entry._value = other._value
+    return entry
+
+
 @cython.critical_section             # memory and history change one after the other
 def change_geometry(Tensor tensor not None, str operation, *arguments):
     """
@@ -647,8 +653,7 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     if thread_state().dual_level:
         set_tangent(tensor, tangent_of(seen))
     if batched:                              # an entry of vmap: the tensor with all entries has the history
-        tensor._value = seen._value
-        return tensor
+        return _take_value(tensor, seen)
     bump_version(tensor)
     # A view of another tensor compares versions and takes its history from there.
     if recorded and tensor.base is None:
