@@ -141,12 +141,30 @@ template <class T> struct position_t { T value; int64_t index; };
 template <class Op> struct Position {
     typedef typename Op::T T;
     typedef position_t<T> A;
+    enum { BLOCK = 32 };
 
     INLINE bool better(T x, T a) {
         T y = a;
         Op::step(y, x);
         // nan beats everything but an earlier nan
         return (y != a) & (a == a);
+    }
+
+    // Look for a block with the value first: compilers vectorize loops without an early exit.
+    INLINE int64_t find(const T *p, int64_t n, int64_t stride, T value) {
+        int64_t i = 0;
+        for (int found = 0; stride == 1 && i + BLOCK <= n; i += BLOCK) {
+            for (int k = 0; k < BLOCK; k++) found |= p[i + k] == value;
+            if (found) break;
+        }
+        while (i < n && p[i * stride] != value) i++;
+        return i;
+    }
+
+    INLINE int64_t find_nan(const T *p, int64_t n, int64_t stride) {
+        int64_t i = 0;
+        while (i < n && p[i * stride] == p[i * stride]) i++;
+        return i;
     }
 
     static void leaf(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
@@ -168,10 +186,7 @@ template <class Op> struct Position {
         }
         for (int64_t c = 0; c < width; c++, p += column_stride) {
             T value = run<Op>(p, n, stride, q);
-            int64_t i = 0;
-            if (value == value) while (i < n && p[i * stride] != value) i++;
-            else while (i < n && p[i * stride] == p[i * stride]) i++;
-            out[c] = A{value, i};
+            out[c] = A{value, value == value ? find(p, n, stride, value) : find_nan(p, n, stride)};
         }
     }
 
