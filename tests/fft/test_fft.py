@@ -8,6 +8,7 @@ import pytest
 
 import cygrad
 from cygrad import fft
+from cygrad._core.testing.interop import call_kernel
 from cygrad.autograd import gradcheck, gradgradcheck
 from tests.reference import torch
 from tests.tools import random_array
@@ -159,3 +160,12 @@ def test_transforms_at_the_same_time():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_doubling_a_half_spectrum_multiplies_each_part_alone(dtype):
+    x = np.array([1 + 2j, complex(np.inf, 1), complex(-0.0, -3), complex(2, -0.0)], dtype)
+    result = call_kernel("fft_weigh", x, [0], 8, 2.0)[0]
+    assert result.tolist()[1] == complex(np.inf, 2)
+    assert np.signbit(result.real).tolist() == [False, False, True, False]
+    assert np.signbit(result.imag).tolist() == [False, False, True, True]

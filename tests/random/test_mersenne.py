@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad
+from cygrad._core.creation.factories import RandomStream
 
 torch = pytest.importorskip("torch")
 
@@ -133,3 +134,29 @@ def test_the_algorithm_is_that_of_new_generators():
     assert cygrad.Generator().algorithm == "mt19937"
     cygrad.random.set_algorithm("pcg64")
     assert cygrad.Generator().algorithm == "pcg64"
+
+
+@pytest.mark.parametrize(("method", "dtypes", "arguments"), [
+    ("uniform", "fd", (0.0, 1.0)), ("normal", "fd", (0.0, 1.0, True)), ("exponential", "d", (1.0,)),
+    ("integers", "q", (0, 9, False)), ("permutation", "q", (False,)),
+])
+def test_streams_refuse_arrays_of_other_formats_and_layouts(method, dtypes, arguments):
+    fill = getattr(RandomStream(1), method)
+    for dtype in "fdqiB":
+        if dtype in dtypes:
+            fill(np.zeros(20, dtype), *arguments)
+            with pytest.raises((ValueError, BufferError), match="contiguous"):
+                fill(np.zeros(40, dtype)[::2], *arguments)
+        else:
+            with pytest.raises(TypeError, match="expected an array of one of the formats"):
+                fill(np.zeros(20, dtype), *arguments)
+
+
+def test_counts_need_one_parameter_for_each():
+    stream, out = RandomStream(1), np.zeros(4)
+    with pytest.raises(ValueError, match=r"poisson: expected 4 parameters \(got 3\)"):
+        stream.poisson(out, np.ones(3))
+    with pytest.raises(ValueError, match=r"binomial: expected 4 parameters \(got 5\)"):
+        stream.binomial(out, np.ones(4), np.ones(5), False)
+    with pytest.raises(TypeError, match="got float32"):
+        stream.binomial(out, np.ones(4, np.float32), np.ones(4), False)

@@ -349,3 +349,17 @@ def test_sums_have_lanes_of_64_bytes_on_every_processor(dtype, n):
     for element in x[i:]:
         rest += element
     assert call_kernel("sum", x, (0,), False, None)[0] == total[0] + rest
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32, np.uint8])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 64, 97, 1000])
+def test_argmax_and_argmin_find_the_first_extremum_at_any_place_of_a_block(n, dtype):
+    for place in {0, 1 % n, 31 % n, 32 % n, n // 2, n - 1}:
+        for name, value in (("argmax", 9), ("argmin", 1)):
+            x = np.full(n, 5, dtype)
+            x[place:] = value               # equal ones: the first counts
+            assert call_kernel(name, x, None, False)[0] == place
+            assert call_kernel(name, np.repeat(x, 2)[::2], None, False)[0] == place
+            if x.dtype.kind == "f":
+                x[n - 1] = np.nan
+                assert call_kernel(name, x, None, False)[0] == n - 1
