@@ -1,5 +1,6 @@
 """Assembly: from a Program to an Executable, whose instructions read and write slots."""
 
+cimport cython
 from cygrad._core.compiler.executable cimport CompiledOperation
 from cygrad._core.compiler.program cimport Operation, Program, buffer_at, buffer_of
 from cygrad._core.compiler.tracer cimport Buffer
@@ -21,6 +22,7 @@ INSTRUCTIONS = {
 PRODUCTS = {"accumulate": "add_product", "accumulate_into": "add_product_into"}
 
 
+@cython.nonecheck(True)
 cdef class Assembly:
     """Assembles the instructions of one program."""
 

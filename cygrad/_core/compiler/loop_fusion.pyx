@@ -5,6 +5,7 @@ Expression fusion leaves operations whose results have several readers. A fused 
 are read from the caches, and results that only the loop reads are never written to memory.
 """
 
+cimport cython
 from cygrad._core.arrays.array cimport array_t, same_shape
 from cygrad._core.arrays.dtype cimport is_floating
 from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at, buffer_of
@@ -16,6 +17,7 @@ MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
 MAX_DELAYED = 16                  # operations between two groups that become one
 
 
+@cython.nonecheck(True)
 cdef class Group:
     """Adjacent operations that can be fused."""
 

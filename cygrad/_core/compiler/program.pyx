@@ -28,12 +28,14 @@ cdef dict forwards = {}           # operator -> its `forward_expression`
 cdef dict combined = {}, forms = {}
 
 
+@cython.nonecheck(True)
 @cython.binding(False)
 @cython.no_gc                     # no cycle leads through it
 cdef class Form:
     """The instructions of expressions that differ only in their arrays and numbers."""
 
 
+@cython.nonecheck(True)
 @cython.binding(False)
 @cython.no_gc                     # no cycle leads through it
 cdef class ArrayExpression:
@@ -193,6 +195,7 @@ cdef object _renamed(object value, dict names):
     return names.get(value, value) if isinstance(value, int) else value
 
 
+@cython.nonecheck(True)
 @cython.binding(False)
 cdef class Operation:
     """Operation on array numbers."""
@@ -278,6 +281,7 @@ cdef class Operation:
         return f"{f'[{results}]' if self.is_list and layout else results} = {text}" if results else text
 
 
+@cython.nonecheck(True)
 @cython.binding(False)
 cdef class FusedLoop(Operation):
     """
@@ -310,6 +314,7 @@ cdef class FusedLoop(Operation):
         return "; ".join(lines)
 
 
+@cython.nonecheck(True)
 @cython.binding(False)
 cdef class Program:
     """
