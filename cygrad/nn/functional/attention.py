@@ -79,7 +79,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if dropout_p or query.numel() < LONG:
         return _attend(query, key, value, attn_mask, dropout_p, is_causal, float(scale))[0]
     chunks, dim = _chunks(query, key, value, attn_mask)
-    parts = [_attend(*chunk, 0.0, is_causal, float(scale))[0] for chunk in chunks]
+    parts = [_attend(q, k, v, mask, 0.0, is_causal, float(scale))[0] for q, k, v, mask in chunks]
     return parts[0] if len(parts) == 1 else cygrad.cat(parts, dim)
 
 
