@@ -8,6 +8,9 @@ from cygrad.compiling.purity import IMPURE_BUILTINS, is_library_file, is_package
 
 __all__ = ["Observer", "location"]
 
+# C functions that this package calls for the user.
+WITH_SIDE_EFFECTS = ("print", "open", "input", "warn", "warn_explicit")
+
 
 def location(code, line):
     """Return a position in a file as text."""
@@ -50,7 +53,7 @@ class Observer:
             self.abort("a profiler is active (sys.setprofile). Compile without it", True)
         else:
             self.active = True
-            observe_calls(self.observe, self.known)
+            observe_calls(self.observe, self.known, WITH_SIDE_EFFECTS)
         return self
 
     def __exit__(self, *error):
@@ -82,7 +85,7 @@ class Observer:
         """Check a C function: user code may call pure ones only; return whether it may."""
         name = getattr(function, "__name__", "")
         if frame.f_code not in self.known:
-            if name in ("print", "open", "input", "warn", "warn_explicit") and not is_pure(function):
+            if name in WITH_SIDE_EFFECTS and not is_pure(function):
                 self.abort(f"it calls {name}(){user_location(frame)}, which has side effects")
             return False
         if is_pure(function):

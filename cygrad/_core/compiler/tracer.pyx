@@ -790,6 +790,7 @@ cdef class _CallFilter:
     """Passes on the calls that an observer has not confirmed yet."""
     cdef object observe           # see `observe_calls`
     cdef set known                # codes whose calls of C functions are all observed
+    cdef bytes initials           # of the names of C functions that are observed in other codes, too
     cdef list confirmed           # (code, its global variables, is in `known`)
     cdef list functions           # C functions of modules
     cdef AddressMap by_code       # -> index in `confirmed`
@@ -815,7 +816,7 @@ cdef class _CallFilter:
             return 0
         if seen is not None and not seen[2]:
             name = c_name(function)
-            if name != NULL and name[0] not in b"poiw":         # see `Observer.check_call`
+            if name != NULL and name[0] not in self.initials:
                 return 0
         elif of_module(function) and self.by_function.get(function) >= 0:
             return 0
@@ -829,14 +830,15 @@ cdef int _profile(PyObject *self, PyFrameObject *frame, int event, PyObject *arg
     return (<_CallFilter><object>self).handle(frame, event, argument)
 
 
-def observe_calls(observe, set known not None):
+def observe_calls(observe, set known not None, tuple names not None):
     """
     Call ``observe(frame, event, argument)`` for "call" and "c_call" events of `sys.setprofile` in this thread.
 
     Where it returns True, the same code or function of a module is not observed again. Calls of C functions by other
-    code than `known` are only observed if their names can be those of functions with side effects.
+    code than `known` are only observed if they can have one of these names.
     """
     cdef _CallFilter filter = _CallFilter()
     filter.observe, filter.known, filter.confirmed, filter.functions = observe, known, [], []
     filter.by_code, filter.by_function = AddressMap(), AddressMap()
+    filter.initials = bytes([ord(name[0]) for name in names])
     PyEval_SetProfile(_profile, <PyObject *>filter)
