@@ -742,10 +742,8 @@ cdef int64_t _open(object array, const char *formats, Py_buffer *view) except -1
     PyObject_GetBuffer(array, view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
     if view.format == NULL or strlen(view.format) != 1 or strchr(formats, view.format[0]) == NULL:
         PyBuffer_Release(view)
-        raise TypeError(f"random: expected an array of one of the formats {formats.decode()!r} (got {array.dtype})."
-                        if hasattr(array, "dtype") else
-                        f"random: expected an array of one of the formats {formats.decode()!r} "
-                        f"(got {type(array).__name__}).")
+        raise TypeError(f"random: expected an array of one of the formats {formats.decode()!r} "
+                        f"(got {getattr(array, 'dtype', type(array).__name__)}).")
     return view.len // view.itemsize
 
 

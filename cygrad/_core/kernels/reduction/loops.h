@@ -293,8 +293,7 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
 }
 
 // Reduce runs of RUN elements and combine them as a balanced tree. Where order has no effect, they are one run.
-template <class Op>
-__attribute__((noinline)) typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
+template <class Op> APART typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
                                                   const parameter_t *q) {
     typedef typename Op::A A;
     if (Op::extremum || std::is_integral<typename Op::P>::value) return A(run<Op>(p, n, stride, q));
@@ -359,10 +358,8 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
     return c;
 }
 
-template <class Op> APART void add_rows(const typename Op::T *p, int64_t n,
-                                                            int64_t stride, int64_t width,
-                                         int64_t step, typename Op::P *__restrict tile,
-                                         const parameter_t *q) {
+template <class Op> APART void add_rows(const typename Op::T *p, int64_t n, int64_t stride, int64_t width, int64_t step,
+                                        typename Op::P *__restrict tile, const parameter_t *q) {
     typedef typename Op::P P;
     int64_t row = 0;
     if constexpr (Op::vector) {
@@ -389,9 +386,8 @@ template <class Op> APART void add_rows(const typename Op::T *p, int64_t n,
 }
 
 // tile[width] = reduction of `n` rows.
-template <class Op> APART void columns(const typename Op::T *p, int64_t n, int64_t stride,
-                                                           int64_t width,
-                                        int64_t column_stride, typename Op::P *tile, const parameter_t *q) {
+template <class Op> APART void columns(const typename Op::T *p, int64_t n, int64_t stride, int64_t width,
+                                       int64_t column_stride, typename Op::P *tile, const parameter_t *q) {
     for (int64_t c = 0; c < width; c++) tile[c] = Op::identity();
     if (column_stride != 1) {
         add_rows<Op>(p, n, stride, width, column_stride, tile, q);
