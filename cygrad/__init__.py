@@ -15,7 +15,7 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from cygrad._core.graph import tensor_type  # isort: split  (complete the Tensor type)
+    from cygrad._core.graph import type_slots  # isort: split  (complete the Tensor type)
     from cygrad import operators  # isort: split  (from here on Tensors compute)
     from cygrad import tensor_methods
 finally:
@@ -155,7 +155,7 @@ _INTERNAL = {
     "printing",
     "tensor_metadata",
     "tensor_methods",
-    "tensor_type",
+    "type_slots",
 }
 
 

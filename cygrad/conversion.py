@@ -10,7 +10,7 @@ from cygrad._core.creation import creation
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 
 
 def numpy(input, *, force=False):

@@ -7,9 +7,9 @@ from cygrad import composite, conversion, linalg, operators, printing, random
 from cygrad._core.creation import creation, factories
 from cygrad._core.dispatch import indexing
 from cygrad._core.engine.engine import tensor_backward
-from cygrad._core.graph import boxing, hooks, tensor_type
+from cygrad._core.graph import boxing, hooks, type_slots
 from cygrad._core.graph.tensor import Tensor, install
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 
 __all__ = []
 
@@ -113,7 +113,7 @@ LATE = {
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **linalg.METHODS, **random.METHODS,
-    **conversion.METHODS, **tensor_type.METHODS, **hooks.METHODS, **indexing.METHODS,
+    **conversion.METHODS, **type_slots.METHODS, **hooks.METHODS, **indexing.METHODS,
     **{name: getattr(factories, name) for name in FACTORIES},
     **{name: LateMethod(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import cygrad
 from cygrad._core.arrays.dtype import set_library_name
-from cygrad._core.graph.tensor_type import open_type
+from cygrad._core.graph.type_slots import open_type
 from cygrad._core.kernels.sorting.sort import equals_as_in_pytorch
 from cygrad.compatibility import absent, names, paths
 from cygrad.compatibility.torch_version import VERSION

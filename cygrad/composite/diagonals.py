@@ -5,7 +5,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import arange
 from cygrad._core.dispatch.indexing import copy_
 from cygrad._core.graph.argument_errors import as_dim, as_integer
-from cygrad._core.graph.tensor_type import placed
+from cygrad._core.graph.type_slots import placed
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in

@@ -8,7 +8,7 @@ from cygrad._core.arrays.array import device as Device
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, promote_types
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.graph.tensor_type import placed
+from cygrad._core.graph.type_slots import placed
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument

@@ -11,7 +11,7 @@ from itertools import count
 from cygrad._core.creation.factories import empty
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 from cygrad._core.table.operator import operators
 
 __all__ = ["Batched", "Level", "active_levels", "dress", "entry", "levels_of", "peel", "restore", "strip", "value_at"]

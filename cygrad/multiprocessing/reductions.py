@@ -3,7 +3,7 @@
 from multiprocessing import context, reduction
 
 from cygrad import Tensor
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 from cygrad.multiprocessing.memory import Region, placed, region_of, share
 from cygrad.nn import Parameter
 

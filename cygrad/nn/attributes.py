@@ -3,7 +3,7 @@
 import inspect
 
 from cygrad import Tensor
-from cygrad._core.graph.module_slots import call_module, fill_slots
+from cygrad._core.graph.type_slots import call_module, fill_slots
 from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, REGISTERING
 

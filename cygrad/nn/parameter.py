@@ -7,7 +7,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.boxing import disabled_torch_function
 from cygrad._core.graph.tensor import provide
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 

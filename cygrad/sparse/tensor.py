@@ -4,7 +4,7 @@ import math
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 from cygrad.printing import dtype_remarks, elements_text, history_remarks, with_remarks
 
 __all__ = ["SparseTensor", "made"]

@@ -122,7 +122,7 @@ def test_stub_of_a_module_class():
 
 def test_completion_shows_public_names_only():
     assert {"zeros", "nn", "numpy", "Tensor"} <= set(dir(cygrad))
-    assert not {"composite", "operators", "tensor_type", "LAYOUTS"} & set(dir(cygrad))
+    assert not {"composite", "operators", "type_slots", "LAYOUTS"} & set(dir(cygrad))
     for module, shown, hidden in ((cygrad.nn, "Linear functional init", "activation Module_ container"),
                                   (cygrad.optim, "Adam lr_scheduler", "adam optimizer"),
                                   (cygrad.func, "grad vmap", "inputs backward"),

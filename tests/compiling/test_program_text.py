@@ -9,9 +9,8 @@ from cygrad._core.compiler.common_subexpressions import merge_equal
 from cygrad._core.compiler.constants import remove_unit_factors
 from cygrad._core.compiler.copy_removal import remove_copies
 from cygrad._core.compiler.dead_code import remove_dead, remove_positions
-from cygrad._core.compiler.expression_fusion import fuse_expressions
+from cygrad._core.compiler.fusion import fuse_expressions, fuse_loops
 from cygrad._core.compiler.layout_assignment import assign_layouts
-from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
 from tests.compiling.program_text import parse

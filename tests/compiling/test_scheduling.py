@@ -7,7 +7,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
-from cygrad._core.compiler.scheduling import barriers
+from cygrad._core.compiler.assembly import barriers
 from cygrad.compiling import explain
 from tests.compiling.random_functions import numbers, random_function
 from tests.tools import in_threads, run_program
@@ -21,7 +21,7 @@ F = nn.functional
 def all_sections(monkeypatch):
     """Parallelize all independent operations, however small."""
     for name, value in (("MIN_PARALLEL_WORK", 0), ("MIN_PARALLEL_FRACTION", 1 << 40), ("MIN_MEAN_WORK", 0)):
-        monkeypatch.setattr(f"cygrad._core.compiler.scheduling.{name}", value)
+        monkeypatch.setattr(f"cygrad._core.compiler.assembly.{name}", value)
 
 
 def training(make, *inputs):

@@ -114,7 +114,7 @@ def test_what_cannot_be_saved():
         round_trip({"a": [1, cygrad.nn.Linear(1, 1)]})
     with pytest.raises(TypeError, match=r"cannot be saved .got function"):
         round_trip(lambda: 1)
-    mine = cygrad._core.graph.tensor_type.make_subclass(type("Mine", (cygrad.Tensor,), {}), cygrad.ones(1))
+    mine = cygrad._core.graph.type_slots.make_subclass(type("Mine", (cygrad.Tensor,), {}), cygrad.ones(1))
     with pytest.raises(TypeError, match=r"of a class that load cannot create .got Mine"):
         round_trip([mine])
     cycle = {}

@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Element types: their codes, sizes, names and promotion."""
 
 cimport cython

@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Common subexpressions: compute equal operations on equal arrays once."""
 
 from cygrad._core.arrays.array cimport same_layout

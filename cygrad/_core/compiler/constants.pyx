@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Constants: copy those that change, compute with the others while tracing."""
 
 from cygrad._core.arrays.array cimport same_layout

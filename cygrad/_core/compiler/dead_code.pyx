@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Dead code: remove operations and results that are not read."""
 
 from cygrad._core.compiler.program cimport Operation, Program, buffer_at

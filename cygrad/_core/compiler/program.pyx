@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """
 The representation of a compiled function: operations on numbered arrays over buffers.
 
@@ -593,3 +594,19 @@ def layout_text(traced):
     """Return dtype, shape and strides as text; without strides the array is contiguous."""
     text = f"{str(traced.dtype).rpartition('.')[2]}{list(traced.shape)}"
     return text if traced.contiguous else f"{text} strides {list(traced.strides)}"
+
+
+def operation_of(Step step not None):
+    """Return the unoptimized Operation of a step."""
+    if step.kind == "optimize":
+        return Operation("optimize", step.arguments, step=step)
+    if step.kind == "keep":        # save what an in-place operation overwrites
+        return Operation("copy", step.arguments, step.results)
+    if step.kind == "draw":
+        return Operation("draw", (), step.results, step=step)
+    expression = expression_of(step.operator, step.arguments)
+    if expression is not None:
+        return Operation.of_step("evaluate" if step.kind == "call" else "change", (), step, expression)
+    kind = "kernel" if step.kind == "call" else (
+        "kernel_into" if step.operator.row["into"] is not None else "kernel_copy")
+    return Operation.of_step(kind, step.arguments, step)

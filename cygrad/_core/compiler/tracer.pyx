@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """
 Tracing: record each operation of a function and the source of each array it reads.
 

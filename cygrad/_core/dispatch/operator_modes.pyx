@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Modes set by Python code: profilers, modes written in Python, and precomputed results."""
 
 cimport cython

@@ -22,9 +22,6 @@ from cygrad._core.primitives.primitive_table cimport cast_loops, loop_status, se
 from cygrad._core.threads.grain cimport CHUNK
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
-# Importing these modules fills the table of primitives.
-import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
 
 cdef enum:
     SMALL = 16384         # bytes of temporaries on the stack in the fast path

@@ -22,10 +22,10 @@ from cygrad._core.elementwise.expression cimport MAX_REGISTERS, primitive_call_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.primitive_table cimport (
-    CHAIN_CODE, ELEMENTS, FLOAT, HELD, MAX_ARITY, NUMBER, SELECT, cast_loops, chain_step_t, entries, entry_t,
-    loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
+    CHAIN_CODE, ELEMENTS, FLOAT, HELD, MAX_ARITY, NUMBER, SELECT, WHOLE, cast_loops, chain_operation, chain_step_t,
+    entries, entry_t, loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
+    short_loop, short_loop_t, short_operation,
 )
-from cygrad._core.primitives.typed_loops cimport WHOLE, chain_operation, short_loop, short_loop_t, short_operation
 from cygrad._core.threads.grain cimport CHUNK, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 

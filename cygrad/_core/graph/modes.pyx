@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Grad mode and inference mode, as context managers and decorators."""
 
 cimport cython

@@ -151,7 +151,7 @@ cdef Tensor _taken(PyObject *found):
 
 cdef Tensor living_tensor(const array_t *array):
     cdef PyObject *found = NULL
-    # A dying Tensor erases the pointer under this mutex before its memory is freed (cygrad._core.graph.tensor_type).
+    # A dying Tensor erases the pointer under this mutex before its memory is freed (cygrad._core.graph.type_slots).
     lock_lending(array)
     if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
         found = <PyObject *>array.tensor

@@ -28,7 +28,7 @@ FUNCTIONS = {
     "sizes": ([["tensors", "number"]], "ints", "a list of tensors and a dimension"),
 }
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
-# Arithmetic on numbers: constant folding here, program/scalars.pyx at run time.
+# Arithmetic on numbers: constant folding here, program/executor.pyx at run time.
 SCALARS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "pow": operator.pow, "neg": operator.neg,

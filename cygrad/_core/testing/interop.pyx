@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Kernels, formulas and element-wise expressions on ndarrays from Python: how tests reach the layers below tensors."""
 
 cimport numpy as cnp

@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """Probes of memory, arrays, threads and the processor that Python cannot reach, for tests and benchmarks."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
@@ -15,7 +16,7 @@ from cygrad._core.memory.storage cimport (
     allocate, deallocate, has_pending, has_waiting, release_pending, storage_new, storage_release, storage_t,
     version_new, version_release, version_t,
 )
-from cygrad._core.primitives.typed_loops cimport vector_loop_for
+from cygrad._core.primitives.primitive_table cimport vector_loop_for
 from cygrad._core.threads.parallel cimport (
     begin_work, help_team, mark_idle, parallel_for, pause_briefly, run_tasks, run_team, thread_limit, workers_now,
 )

@@ -18,7 +18,7 @@ class Subsub(Sub):
 
 
 def sub(values, cls=Sub, requires_grad=False):
-    return cygrad._core.graph.tensor_type.make_subclass(cls, cygrad.tensor(values), requires_grad)
+    return cygrad._core.graph.type_slots.make_subclass(cls, cygrad.tensor(values), requires_grad)
 
 
 @pytest.mark.parametrize("operation", [

@@ -11,7 +11,7 @@ import pytest
 
 import cygrad
 from cygrad._core.graph.boxing import disabled_torch_function
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.type_slots import make_subclass
 
 Tensor = cygrad.Tensor
 FLOAT = cygrad.float64

@@ -26,7 +26,7 @@ def limit(contract, name):
 @pytest.mark.parametrize(("contract", "name", "names"), [
     ("program/executor.pxd", "instruction_kind_t", instruction.KINDS),
     ("program/executor.pxd", "attribute_t", tuple(instruction.ATTRIBUTE)),
-    ("program/scalars.pxd", "scalar_t", tuple(formula.SCALARS)),
+    ("program/executor.pxd", "scalar_t", tuple(formula.SCALARS)),
     ("table/operator.pxd", "argument_kind_t",
      ("tensor", "tensors", "operand", "number", "int", "ints", "bool", "float", "dtype", "string")),
 ])

@@ -20,7 +20,7 @@ from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, list_text, new_array,
     text_argument,
 )
-from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array, row_sum
+from cygrad._core.kernels.reduction.reductions cimport SUM, reduce_array, row_sum
 from cygrad._core.kernels.reduction.softmax cimport log_softmax_into
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, VALUE_ERROR, message,

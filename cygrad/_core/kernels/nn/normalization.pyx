@@ -18,7 +18,7 @@ from cygrad._core.elementwise.rows cimport columns_per_tile, rows_t
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array,
 )
-from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
+from cygrad._core.kernels.reduction.reductions cimport SUM, reduce_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.grain cimport COMPUTED, MOVED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for

@@ -6,20 +6,17 @@ operations with a single reader are fused into it, so intermediate values stay i
 same operations as before, so results are bit-identical, unless mode "fast" merges products.
 """
 
-from cygrad._core.compiler.program cimport Operation, Program, expression_of
-from cygrad._core.compiler.tracer cimport Step
-
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
 from cygrad._core.compiler.common_subexpressions import merge_equal
 from cygrad._core.compiler.constants import copy_constants, fold_constants, remove_unit_factors
 from cygrad._core.compiler.copy_removal import remove_copies
 from cygrad._core.compiler.dead_code import remove_dead, remove_positions
 from cygrad._core.compiler.executable import debug_build
-from cygrad._core.compiler.expression_fusion import fuse_expressions
+from cygrad._core.compiler.fusion import fuse_expressions, fuse_loops
 from cygrad._core.compiler.layout_assignment import assign_layouts
-from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
+from cygrad._core.compiler.program import Program, operation_of
 
 # Functions that rewrite a Program, in the order in which they run.
 PASSES = (copy_constants, remove_dead, fold_constants, remove_unit_factors, merge_equal, remove_copies, remove_dead,
@@ -42,30 +39,14 @@ def lower(tracer, outgoing, start=0, stop=None, fast=False):
     fast : bool
         Allow other orders of summation.
     """
-    operations = [_operation_of(step) for step in tracer.steps[start:stop]]
+    operations = [operation_of(step) for step in tracer.steps[start:stop]]
     return optimize(Program(tracer.arrays, tracer.buffers, operations, outgoing, start, fast, tracer.snapshot))
 
 
-def optimize(Program program not None, passes=None):
+def optimize(program, passes=None):
     """Run passes, by default all, on a program and return it; debug builds verify it after each."""
     for rewrite in PASSES if passes is None else passes:
         rewrite(program)
         if VERIFY:
             program.verify(rewrite.__name__)
     return program
-
-
-cdef Operation _operation_of(Step step):
-    """Return the unoptimized Operation of a step."""
-    if step.kind == "optimize":
-        return Operation("optimize", step.arguments, step=step)
-    if step.kind == "keep":        # save what an in-place operation overwrites
-        return Operation("copy", step.arguments, step.results)
-    if step.kind == "draw":
-        return Operation("draw", (), step.results, step=step)
-    expression = expression_of(step.operator, step.arguments)
-    if expression is not None:
-        return Operation.of_step("evaluate" if step.kind == "call" else "change", (), step, expression)
-    kind = "kernel" if step.kind == "call" else (
-        "kernel_into" if step.operator.row["into"] is not None else "kernel_copy")
-    return Operation.of_step(kind, step.arguments, step)

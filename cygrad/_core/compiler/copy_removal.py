@@ -1,13 +1,9 @@
 """Copies: return a result instead of its clone."""
 
-from cygrad._core.compiler.program cimport Operation, Program
 
-
-def remove_copies(Program program not None):
+def remove_copies(program):
     """Remove clones of results without other readers."""
-    cdef Operation operation
-    cdef dict names = {}
-    cdef list kept = []
+    names, kept = {}, []
     if not program.calls(("clone",)):
         return
     for operation in program.operations:
