@@ -334,3 +334,51 @@ def test_log1p_of_complex_numbers_does_not_cancel_near_zero_and_on_the_circle(z,
         assert math.copysign(1, part) == math.copysign(1, expected)
     single = cygrad.log1p(cygrad.tensor([1e-20 + 1e-25j])).item()
     assert single == pytest.approx(1e-20 + 1e-25j, rel=1e-6)
+
+LOGISTIC = {
+    "logsigmoid": F.logsigmoid, "softplus": lambda x: F.softplus(x, threshold=1e3), "silu": F.silu, "mish": F.mish,
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "logaddexp": lambda x: cygrad.logaddexp(x, cygrad.zeros_like(x)),
+    "soft margin": lambda x: F.soft_margin_loss(x, -cygrad.ones_like(x)),
+    "bce with logits": lambda x: F.binary_cross_entropy_with_logits(x, cygrad.ones_like(x)),
+    "weighted bce": lambda x: F.binary_cross_entropy_with_logits(
+        x, cygrad.ones_like(x), pos_weight=cygrad.ones_like(x), weight=cygrad.ones_like(x)),
+}
+DERIVATIVES = [
+    ("logsigmoid", -40.0, [1.0, -4.248354255291589e-18, -4.248354255291589e-18]),
+    ("logsigmoid", 1e-30, [0.5, -0.25, 1.25e-31]),
+    ("logsigmoid", 20.0, [2.061153618190204e-9, -2.061153613941849e-9, 2.061153605445141e-9]),
+    ("logsigmoid", 80.0, [1.804851387845415e-35, -1.804851387845415e-35, 1.804851387845415e-35]),
+    ("softplus", -40.0, [4.248354255291589e-18, 4.248354255291589e-18, 4.248354255291589e-18]),
+    ("softplus", 1e-30, [0.5, 0.25, -1.25e-31]),
+    ("softplus", 20.0, [0.9999999979388464, 2.061153613941849e-9, -2.061153605445141e-9]),
+    ("softplus", 80.0, [1.0, 1.804851387845415e-35, -1.804851387845415e-35]),
+    ("silu", -40.0, [-1.65685815956372e-16, -1.614374617010804e-16, -1.571891074457888e-16]),
+    ("silu", 1e-30, [0.5, 0.5, -5.0e-31]),
+    ("silu", 20.0, [1.000000039161919, -3.710076488101912e-8, 3.503961095269906e-8]),
+    ("silu", 80.0, [1.0, -1.407784082519424e-33, 1.38973556864097e-33]),
+    ("mish", -40.0, [-1.65685815956372e-16, -1.614374617010804e-16, -1.571891074457888e-16]),
+    ("mish", 1e-30, [0.6, 0.64, -0.096]),
+    ("mish", 20.0, [1.0, -6.457498407097901e-16, 1.25751284159795e-15]),
+    ("mish", 80.0, [1.0, -2.058732752355153e-67, 4.091405596452647e-67]),
+    ("gelu tanh", 1e-30, [0.5, 0.7978845608028654, -1.60366745226011e-30]),
+    ("gelu tanh", 1e-10, [0.5000000000797885, 0.7978845608028654, -1.60366745226011e-10]),
+    ("gelu tanh", 4.0, [1.000335123197123, -0.001474059663765336, 0.005870094264273697]),
+    ("logaddexp", -40.0, [4.248354255291589e-18, 4.248354255291589e-18, 4.248354255291589e-18]),
+    ("logaddexp", 1e-30, [0.5, 0.25, -1.25e-31]),
+    ("logaddexp", 20.0, [0.9999999979388464, 2.061153613941849e-9, -2.061153605445141e-9]),
+    ("logaddexp", 80.0, [1.0, 1.804851387845415e-35, -1.804851387845415e-35]),
+    ("bce with logits", -40.0, [-1.0, 4.248354255291589e-18, 4.248354255291589e-18]),
+    ("bce with logits", 1e-30, [-0.5, 0.25, -1.25e-31]),
+    ("bce with logits", 20.0, [-2.061153618190204e-9, 2.061153613941849e-9, -2.061153605445141e-9]),
+    ("bce with logits", 80.0, [-1.804851387845415e-35, 1.804851387845415e-35, -1.804851387845415e-35])
+]
+DERIVATIVES += [("soft margin", value, right) for name, value, right in DERIVATIVES if name == "softplus"]
+DERIVATIVES += [("weighted bce", value, right) for name, value, right in DERIVATIVES if name == "bce with logits"]
+
+
+@pytest.mark.parametrize(("name", "value", "right"), DERIVATIVES)
+def test_derivatives_of_functions_of_exp_do_not_cancel(name, value, right):
+    """The right values were computed by mpmath, with 200 digits."""
+    np.testing.assert_allclose(derivatives(LOGISTIC[name], value), right, rtol=1e-13)
+    np.testing.assert_allclose(derivatives(LOGISTIC[name], value, cygrad.float32), right, rtol=1e-5, atol=1e-37)

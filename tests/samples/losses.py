@@ -89,6 +89,7 @@ HELPERS = {
     "alignment_states": "ctc_loss",
     "alignment_scores": "ctc_loss",
     "alignment_recurrence": "ctc_loss",
+    "logit_loss_slope": "binary_cross_entropy_with_logits",
     "mse_elementwise": "mse_loss",
     "l1_elementwise": "l1_loss",
     "smooth_l1_elementwise": "smooth_l1_loss",

@@ -173,6 +173,12 @@ template <class T> INLINE T softplus_slope(T grad, T x, T threshold) {
     return x > threshold ? grad : bent;
 }
 
+/* negative * sigmoid(x) - positive * sigmoid(-x), with one exponential */
+template <class T> INLINE T logit_loss_slope(T x, T negative, T positive) {
+    const T e = decay<T>(-fabs(x)), rising = x < 0 ? e : 1, falling = x < 0 ? 1 : e;
+    return (negative * rising - positive * falling) / (1 + e);
+}
+
 template <class T> INLINE T softshrink(T x, T bound) {
     const T down = x - bound, up = x + bound, none = x * 0, below = x < -bound ? up : none;
     return x > bound ? down : below;

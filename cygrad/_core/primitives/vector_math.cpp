@@ -68,7 +68,7 @@ const vector_entry_t vector_entries[] = {
     VECTOR(silu_backward, 2, 12), VECTOR(mish, 1, 12), VECTOR(mish_backward, 2, 14), VECTOR(gelu, 1, 20),
     VECTOR(gelu_backward, 2, 20), VECTOR(gelu_tanh, 1, 12), VECTOR(gelu_tanh_backward, 2, 14),
     VECTOR(softplus, 3, 12), VECTOR(softplus_backward, 3, 10), VECTOR(logsigmoid, 1, 10),
-    VECTOR(logsigmoid_backward, 2, 10), VECTOR(hardswish, 1, 2),
+    VECTOR(logsigmoid_backward, 2, 10), VECTOR(logit_loss_slope, 3, 12), VECTOR(hardswish, 1, 2),
     VECTOR(hardswish_backward, 2, 2), VECTOR(hardsigmoid, 1, 2), VECTOR(hardsigmoid_backward, 2, 2),
     VECTOR(hardshrink, 2, 1), VECTOR(softshrink, 2, 1), VECTOR(shrink_backward, 3, 1),
     VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),

@@ -4,9 +4,10 @@ import cygrad
 from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.nn.functional.activation import logsigmoid, softplus
+from cygrad.nn.functional.activation import logsigmoid
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
 from cygrad.nn.functional.loss import check_reduction, reduced, resolve_reduction
 
@@ -64,7 +65,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     reduction = resolve_reduction(size_average, reduce, reduction, "soft_margin_loss")
     as_tensor_argument("soft_margin_loss", "input", input)
     as_tensor_argument("soft_margin_loss", "target", target)
-    return reduced(softplus(-target * input, 1.0, 60.0), reduction, "soft_margin_loss")
+    return reduced(operators.log1p_exp(-target * input), reduction, "soft_margin_loss")
 
 
 @rounded_once

@@ -197,7 +197,7 @@ OF_SEVERAL = {
     "logsigmoid_backward": 1, "hardswish_backward": 1, "hardsigmoid_backward": 1, "smooth_l1_elementwise": 2,
     "smooth_l1_backward": 2, "huber_elementwise": 2, "huber_backward": 2, "threshold": 2,
     "threshold_backward": 2, "lerp": 2, "copysign": 1, "hypot": 1, "logaddexp": 1, "logaddexp2": 1, "fmod": 1,
-    "remainder": 1,
+    "remainder": 1, "logit_loss_slope": 2,
 }
 
 
