@@ -382,3 +382,36 @@ def test_derivatives_of_functions_of_exp_do_not_cancel(name, value, right):
     """The right values were computed by mpmath, with 200 digits."""
     np.testing.assert_allclose(derivatives(LOGISTIC[name], value), right, rtol=1e-13)
     np.testing.assert_allclose(derivatives(LOGISTIC[name], value, cygrad.float32), right, rtol=1e-5, atol=1e-37)
+
+
+@pytest.mark.parametrize(("a", "x", "right"), [
+    (1e-300, 1e-10, 2.244863526513892e-299), (1e-10, 1.0, 2.193839344179678e-11), (1e-3, 0.1, 0.001821990262049724),
+    (0.05, 1e-5, 0.4223537817943035), (0.0999, 1.05, 0.02225789794874948)])
+def test_upper_incomplete_gamma_function_of_small_shapes(a, x, right):
+    """The right values were computed by mpmath; the difference of 1 and the lower function cancels."""
+    found = special.gammaincc(*(cygrad.tensor(value, dtype=cygrad.float64) for value in (a, x)))
+    np.testing.assert_allclose(found.item(), right, rtol=1e-14)
+
+
+@pytest.mark.parametrize("a", [1e-300, 0.5, 1.0, 100.0, 1e5, 1e7, 1e10])
+@pytest.mark.parametrize("x", [1e78, 1e100, 1e155, 1e300, 1.7e308, math.inf])
+def test_incomplete_gamma_functions_of_huge_arguments(a, x):
+    shape, point = (cygrad.tensor(value, dtype=cygrad.float64) for value in (a, x))
+    assert special.gammainc(shape, point).item() == 1
+    assert special.gammaincc(shape, point).item() == 0
+    assert special.gammainc(point, 1 / point).item() == 0 or x == math.inf
+
+
+@pytest.mark.parametrize("finite", [0.0, -0.0, 1.0, -2.5, 1e-30, -3e38])
+@pytest.mark.parametrize("infinite", [math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+def test_gradients_of_atan2_at_infinity_are_zero(finite, infinite, dtype):
+    for arguments in ((finite, infinite), (infinite, finite), (infinite, infinite)):
+        assert gradients(cygrad.atan2, arguments, dtype) == [0, 0]
+
+
+def test_nextafter_of_equal_numbers_is_the_second_one():
+    x, y = ([1.0, 2.0, 0.0], [1.0, 3.0, 0.0])
+    by_first, by_second = gradients(cygrad.nextafter, (x, y), cygrad.float64)
+    assert by_first.tolist() == [0, 1, 0]
+    assert by_second.tolist() == [0, 0, 0]

@@ -158,6 +158,7 @@ static double gamma_density(double a, double x, double tolerance) {
 static double large_gamma(double a, double x, int upper) {
     double half = deviance(a, x);                    /* a eta^2 / 2 */
     double side = x < a ? -1 : 1, eta = side * sqrt(2 * half / a), value;
+    if (half > 750) return upper == (x < a);         /* exp(-half) is 0, and powers of eta may overflow */
     double first = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta * (1.0 / 2835))));
     double second = -1.0 / 540 + eta * (-1.0 / 288 + eta * (1.0 / 378));
     double rest = exp(-half) / sqrt(2 * M_PI * a) * (first + second / a);
@@ -183,8 +184,9 @@ static double gamma_series(double a, double x, double tolerance) {
  * steps. */
 static double gamma_fraction(double a, double x, double tolerance) {
     double b = x + 1 - a, numerator = 1, denominator = b, numerator_before = 0, denominator_before = 1;
-    double value = 0, before, scale;
+    double value = 0, before, scale, density = gamma_density(a, x, tolerance) * a;
     int k = 0, j;
+    if (density == 0) return 0;                      /* the recurrences may overflow */
     do {
         for (j = 0; j < 4; j++) {
             double n, next;
@@ -205,7 +207,31 @@ static double gamma_fraction(double a, double x, double tolerance) {
         denominator_before *= scale;
         denominator *= scale;
     } while (fabs(value - before) > 10 * tolerance * fabs(value) && k < 200000);
-    return gamma_density(a, x, tolerance) * a * value;
+    return density * value;
+}
+
+/* log(gamma(1 + a)) for small a by its Taylor series: -euler_gamma a + sum of zeta(k) (-a)^k / k */
+static double log_gamma_above_one(double a) {
+    static const double coefficients[] = {
+        -0.57721566490153286, 0.82246703342411322, -0.40068563438653143, 0.27058080842778455, -0.20738555102867398,
+        0.16955717699740819, -0.14404989676884612, 0.12550966952474304, -0.11133426586956469, 0.10009945751278181,
+        -0.090954017145829042, 0.083353840546109005, -0.076932516411352193, 0.071432946295361336};
+    double sum = 0;
+    int k;
+    for (k = 13; k >= 0; k--) sum = (sum + coefficients[k]) * a;
+    return sum;
+}
+
+/* The upper tail for small a and x, of the order of a: with p = x^a / gamma(1 + a), 1 - p and p times the rest of the
+ * series of the lower tail (DiDonato and Morris, "Computation of the incomplete gamma function ratios", 1986) */
+static double small_gamma_upper(double a, double x) {
+    double logarithm = a * log(x) - log_gamma_above_one(a), sum = 0, term = 1;
+    int k;
+    for (k = 1; k < 100 && fabs(term) > 1e-17 * fabs(sum); k++) {
+        term *= -x / k;
+        sum += term / (a + k);
+    }
+    return -expm1(logarithm) - exp(logarithm) * a * sum;
 }
 
 static double regularized_gamma(double a, double x, int upper, double tolerance) {
@@ -216,6 +242,7 @@ static double regularized_gamma(double a, double x, int upper, double tolerance)
     if (x == 0 || isinf(a)) return upper ? 1 : 0;
     if (a >= 1e6) return large_gamma(a, x, upper);
     lower_found = x < a + 1 || (x < 1 && a < 1);
+    if (lower_found && upper && a < 0.1) return small_gamma_upper(a, x);
     part = lower_found ? gamma_series(a, x, tolerance) : gamma_fraction(a, x, tolerance);
     return lower_found == !upper ? part : 1 - part;
 }
