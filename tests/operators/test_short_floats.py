@@ -171,3 +171,15 @@ def test_a_tensor_without_dimensions_is_not_rounded_to_the_short_dtype(other):
     assert x.detach().clone().mul_(cygrad.tensor(65536, dtype=other))[0].item() == 655.5
     gradient, = cygrad.autograd.grad((x / cygrad.tensor(524288, dtype=other)).sum(), x)
     assert gradient[0].item() == pytest.approx(1 / 524288, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+@pytest.mark.parametrize("other", [cygrad.float32, cygrad.float64], ids=str)
+def test_a_loss_has_the_dtype_of_the_broadcast_tensors(loss, other):
+    """A target without dimensions is broadcast before dtypes are promoted, and so not rounded."""
+    function = getattr(cygrad.nn.functional, loss)
+    input = cygrad.tensor([0.5, 0.25], dtype=cygrad.half)
+    found = function(input, cygrad.tensor(0.1, dtype=other), reduction="sum")
+    assert found.dtype is other
+    np.testing.assert_allclose(found.item(), function(
+        input.double(), cygrad.tensor([0.1, 0.1], dtype=other).double(), reduction="sum").item(), rtol=1e-6)

@@ -5,6 +5,7 @@ from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import SHORT, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.composite.shapes import broadcast_tensors
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
            "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
@@ -47,12 +48,15 @@ def reduced(losses, reduction, operation):
     return losses
 
 
-def _check_sizes(input, target, operation):
+def _same_sizes(input, target, operation):
+    """Warn of different shapes; broadcast tensors without dimensions, which then decide about the dtype, too."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "target", target)
-    if input.shape != target.shape:
-        warn_user(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
-                  f"{target.shape}), which is probably a mistake. Reshape one of them.")
+    if input.shape == target.shape:
+        return input, target
+    warn_user(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
+              f"{target.shape}), which is probably a mistake. Reshape one of them.")
+    return (input, target) if input.ndim and target.ndim else broadcast_tensors(input, target)
 
 
 def _weighted(losses, weight, reduction, operation):
@@ -80,7 +84,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     tensor(5.)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "mse_loss")
-    _check_sizes(input, target, "mse_loss")
+    input, target = _same_sizes(input, target, "mse_loss")
     losses = _mse(input, target)
     if weight is not None:
         return _weighted(losses, weight, reduction, "mse_loss")
@@ -108,7 +112,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     tensor(2.5000)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "l1_loss")
-    _check_sizes(input, target, "l1_loss")
+    input, target = _same_sizes(input, target, "l1_loss")
     losses = _l1(input, target)
     if weight is not None:
         return _weighted(losses, weight, reduction, "l1_loss")
@@ -136,7 +140,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     tensor(1.8125)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "smooth_l1_loss")
-    _check_sizes(input, target, "smooth_l1_loss")
+    input, target = _same_sizes(input, target, "smooth_l1_loss")
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss: beta must not be negative (got {beta}).")
     losses = _l1(input, target) if beta == 0 else _smooth_l1(input, target, beta)
@@ -164,7 +168,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     >>> F.huber_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
-    _check_sizes(input, target, "huber_loss")
+    input, target = _same_sizes(input, target, "huber_loss")
     if delta <= 0:
         raise RuntimeError(f"huber_loss: delta must be positive (got {delta}).")
     losses = _huber(input, target, delta)
