@@ -113,8 +113,9 @@ class Kumaraswamy(TransformedDistribution):
     def log_prob(self, value):
         self._checked(value)
         a, b = self.concentration1, self.concentration0
-        rest = cygrad.where(b == 1, 0.0, (b - 1) * self._log_rest(value))
-        return a.log() + b.log() + cygrad.xlogy(a - 1, value) + rest
+        end = (b == 1) & (value == 1)
+        rest = cygrad.where(end, 0.0, self._log_rest(cygrad.where(end, 0.5, value)))
+        return a.log() + b.log() + cygrad.xlogy(a - 1, value) + (b - 1) * rest
 
     def cdf(self, value):
         return -cygrad.expm1(self.concentration0 * self._log_rest(self._checked(value)))
@@ -161,6 +162,10 @@ class Pareto(TransformedDistribution):
                          [ExpTransform(), AffineTransform(loc=0.0, scale=self.scale)], validate_args)
 
     mode = property(lambda self: self.scale)
+
+    def log_prob(self, value):
+        log_value = self._checked(value).log()
+        return self.alpha.log() + self.alpha * (self.scale.log() - log_value) - log_value
 
     @property
     def mean(self):

@@ -39,7 +39,8 @@ class _Odds(Parametric):
         if (probs is None) == (logits is None):
             name = called_operation(type(self).__name__)
             raise ValueError(f"{name}: Either `probs` or `logits` must be specified, but not both.")
-        chosen = {"logits": logits} if probs is None else {"probs": probs}
+        self._by_logits = probs is None
+        chosen = {"logits": logits} if self._by_logits else {"probs": probs}
         self._hold({**others, **chosen}, (), validate_args)
 
     @lazy_property
@@ -132,7 +133,11 @@ class Geometric(_Odds):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value):
-        value, probs = broadcast_all(self._checked(value), self.probs)
+        value = self._checked(value)
+        if self._by_logits:
+            value, logits = broadcast_all(value, self.logits)
+            return logsigmoid(logits) + value * logsigmoid(cygrad.where(value == 0, 0.0, -logits))
+        value, probs = broadcast_all(value, self.probs)
         probs = cygrad.where((probs == 1) & (value == 0), 0.0, probs)
         return value * (-probs).log1p() + self.probs.log()
 
@@ -290,9 +295,9 @@ class ContinuousBernoulli(_Odds):
             self.probs = clamp_probs(self.probs)
 
     def _inside(self):
-        """Return where the formulas are stable, and the probabilities with the others replaced."""
+        """Return where the formulas are stable, and the log odds with the others replaced."""
         outside = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
-        return outside, cygrad.where(outside, self.probs, self._lims[0])
+        return outside, cygrad.where(outside, self.logits, 1.0)
 
     def _away_from_zero(self):
         """Return the log odds with those near 0 replaced, and their mask."""
@@ -300,28 +305,24 @@ class ContinuousBernoulli(_Odds):
         return cygrad.where(near, 1.0, self.logits), near
 
     def _log_normalizer_of(self):
-        outside, cut = self._inside()
+        outside, t = self._inside()
         x = (self.probs - 0.5).square()
-        below, above = cygrad.where(cut <= 0.5, cut, 0.0), cygrad.where(cut >= 0.5, cut, 1.0)
-        log_norm = ((-cut).log1p() - cut.log()).abs().log() - cygrad.where(
-            cut <= 0.5, (-2 * below).log1p(), (2 * above - 1).log())
-        return cygrad.where(outside, log_norm, math.log(2.0) + (4 / 3 + 104 / 45 * x) * x)
+        return cygrad.where(outside, (t / (t / 2).tanh()).log(), math.log(2.0) + (4 / 3 + 104 / 45 * x) * x)
 
     @property
     def mean(self):
         """Mean, by a series near 1/2."""
-        outside, cut = self._inside()
+        outside, t = self._inside()
         x = self.probs - 0.5
-        return cygrad.where(outside, cut / (2 * cut - 1) + 1 / ((-cut).log1p() - cut.log()),
-                            0.5 + (1 / 3 + 16 / 45 * x.square()) * x)
+        return cygrad.where(outside, 0.5 + 0.5 / (t / 2).tanh() - 1 / t, 0.5 + (1 / 3 + 16 / 45 * x.square()) * x)
 
     @property
     def variance(self):
         """Variance, by a series near 1/2."""
-        outside, cut = self._inside()
-        x = (self.probs - 0.5).square()
-        return cygrad.where(outside, cut * (cut - 1) / (1 - 2 * cut).square() + 1 / (
-            (-cut).log1p() - cut.log()).square(), 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
+        outside, t = self._inside()
+        x, size = (self.probs - 0.5).square(), t.abs()
+        return cygrad.where(outside, 1 / t.square() - (-size).exp() / cygrad.expm1(-size).square(),
+                            1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def rsample(self, sample_shape=()):
         return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
@@ -348,8 +349,7 @@ class ContinuousBernoulli(_Odds):
         return cygrad.where(near, value + self.logits * value * (1 - value) / 2, found)
 
     def entropy(self):
-        low, high = (-self.probs).log1p(), self.probs.log()
-        return self.mean * (low - high) - self._log_normalizer_of() - low
+        return -self.mean * self.logits - self._log_normalizer_of() - logsigmoid(-self.logits)
 
 
 class _Choices(_Odds):

@@ -9,7 +9,7 @@ from cygrad._core.graph.argument_errors import as_instance, as_items, as_sizes
 from cygrad.distributions import constraints
 from cygrad.distributions.transform import Plain, Transform
 from cygrad.distributions.utils import EPS, TINY, sum_last, tril_matrix_to_vec, vec_to_tril_matrix
-from cygrad.nn.functional import logsigmoid, pad, softmax, softplus
+from cygrad.nn.functional import logsigmoid, pad, softmax
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
@@ -64,13 +64,13 @@ AbsTransform = _without_parameters(
 SigmoidTransform = _without_parameters(
     "SigmoidTransform", "``1 / (1 + exp(-x))``.", constraints.real, constraints.unit_interval,
     lambda x: x.sigmoid().clamp(TINY[x.dtype], 1 - EPS[x.dtype]), _unsigmoid,
-    lambda x, y: -softplus(-x) - softplus(x))
+    lambda x, y: logsigmoid(x) + logsigmoid(-x))
 TanhTransform = _without_parameters(
     "TanhTransform", "``tanh(x)``.", constraints.real, constraints.interval(-1.0, 1.0), cygrad.tanh, cygrad.atanh,
-    lambda x, y: 2.0 * (math.log(2.0) - x - softplus(-2.0 * x)))
+    lambda x, y: 2.0 * (math.log(2.0) - x + logsigmoid(2.0 * x)))
 SoftplusTransform = _without_parameters(
-    "SoftplusTransform", "``log(1 + exp(x))``.", constraints.real, constraints.positive, softplus,
-    lambda y: (-cygrad.expm1(-y)).log() + y, lambda x, y: -softplus(-x))
+    "SoftplusTransform", "``log(1 + exp(x))``.", constraints.real, constraints.positive,
+    lambda x: -logsigmoid(-x), lambda y: (-cygrad.expm1(-y)).log() + y, lambda x, y: logsigmoid(x))
 SoftmaxTransform: type[Plain] = _without_parameters(
     "SoftmaxTransform", "Softmax along the last dimension; the inverse is the logarithm.", constraints.real_vector,
     constraints.simplex, lambda x: softmax(x, -1), cygrad.log, None, False, None)
@@ -242,7 +242,7 @@ class CorrCholeskyTransform(Plain):
 
     def log_abs_det_jacobian(self, x, y):
         rest = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2)
-        return 0.5 * rest.log().sum(-1) - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        return 0.5 * rest.log().sum(-1) - 2 * (x - logsigmoid(2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape):
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)

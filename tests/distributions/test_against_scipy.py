@@ -354,3 +354,61 @@ def test_ends_of_the_support_leave_gradients_of_other_elements_alone():
     gradient, = cygrad.autograd.grad(log_prob[0], b)
     assert gradient.item() == pytest.approx(math.log(0.6) + 1 / 3 + 1 / 4)        # digamma(5) - digamma(3)
     assert D.GeneralizedPareto(double(-3.0), double(0.1), double(-0.5)).cdf(double(-2.8)).item() == 1.0
+
+
+@pytest.mark.parametrize(("logits", "value", "density", "slope", "mean", "variance", "entropy"), [
+    (50.0, 0.3, -31.08797699457185, -0.68, 0.98, 0.0004, -2.912023005428146),
+    (-50.0, 0.3, -11.08797699457185, 0.28, 0.02, 0.0004, -2.912023005428146),
+    (700.0, 0.9, -63.44891966495658, -0.09857142857142855, 0.9985714285714286, 2.040816326530612e-6,
+     -5.551080335043405),
+    (-5.0, 0.2, 0.6161986618835889, 0.006783654906304242, 0.1932163450936958, 0.03317032711980794,
+     -0.6501169364151101)])
+def test_continuous_bernoulli_of_large_log_odds(logits, value, density, slope, mean, variance, entropy):
+    """The right values were computed by mpmath from ``log(t / (exp(t) - 1)) + t * x``."""
+    t = double(logits).requires_grad_()
+    distribution = D.ContinuousBernoulli(logits=t)
+    log_prob = distribution.log_prob(double(value))
+    found = [log_prob, cygrad.autograd.grad(log_prob, t)[0], distribution.mean, distribution.variance,
+             distribution.entropy()]
+    np.testing.assert_allclose([number.item() for number in found], [density, slope, mean, variance, entropy],
+                               rtol=1e-10)
+
+
+@pytest.mark.parametrize("logits", [-1000.0, -30.0, 0.0, 50.0, 1000.0])
+@pytest.mark.parametrize("count", [0.0, 1.0, 5.0])
+def test_geometric_of_large_log_odds(logits, count):
+    t = double(logits).requires_grad_()
+    log_prob = D.Geometric(logits=t).log_prob(double(count))
+    low, high = -np.logaddexp(0, -logits), -np.logaddexp(0, logits)
+    np.testing.assert_allclose(log_prob.item(), low + count * high, rtol=1e-14)
+    slope, = cygrad.autograd.grad(log_prob, t)
+    np.testing.assert_allclose(slope.item(), np.exp(high) - count * np.exp(low), rtol=1e-12)
+
+
+def test_gradients_where_a_concentration_is_one():
+    a, b, x = double(0.5).requires_grad_(), double(1.0).requires_grad_(), double(1e-8)
+    slopes = cygrad.autograd.grad(D.Kumaraswamy(a, b).log_prob(x), [a, b])
+    np.testing.assert_allclose([slope.item() for slope in slopes], [2 + math.log(1e-8), 1 + math.log1p(-1e-4)])
+    value = double(1.0).requires_grad_()
+    log_prob = D.Kumaraswamy(a, b).log_prob(value)
+    assert log_prob.item() == math.log(0.5)
+    assert all(slope.isfinite() for slope in cygrad.autograd.grad(log_prob, [a, b, value]))
+
+
+def test_gradients_of_the_pareto_distribution_by_small_scales():
+    scale = cygrad.tensor(1e-10, requires_grad=True)
+    for value in (1.0, 1e20):
+        log_prob = D.Pareto(scale, 0.7).log_prob(cygrad.tensor(value))
+        np.testing.assert_allclose(cygrad.autograd.grad(log_prob, scale)[0].item(), 0.7e10, rtol=1e-6)
+
+
+@pytest.mark.parametrize("transform", [D.SigmoidTransform(), D.TanhTransform(), D.SoftplusTransform()], ids=repr)
+def test_jacobians_of_large_numbers_have_no_step(transform):
+    """Where ``softplus`` is the identity: sigmoid, tanh and softplus at 21, by differences of the second derivative."""
+    x = double(21.0).requires_grad_()
+    jacobian = transform.log_abs_det_jacobian(x, transform(x))
+    slope, = cygrad.autograd.grad(jacobian, x, create_graph=True)
+    second, = cygrad.autograd.grad(slope, x)
+    rate = {"SigmoidTransform": (-2, 1), "TanhTransform": (-8, 2), "SoftplusTransform": (-1, 1)}
+    factor, steepness = rate[type(transform).__name__]
+    np.testing.assert_allclose(second.item(), factor * math.exp(-steepness * 21), rtol=1e-8)
