@@ -248,6 +248,11 @@ class InverseGamma(TransformedDistribution):
     rate = property(lambda self: self.base_dist.rate)
     mode = property(lambda self: self.rate / (self.concentration + 1))
 
+    def log_prob(self, value):
+        log_inverse = -self._checked(value).log()
+        return self.base_dist._log_density((self.concentration - 1) * log_inverse, log_inverse,
+                                           self.rate / value) + 2 * log_inverse
+
     @property
     def mean(self):
         """Mean; inf for concentration <= 1."""

@@ -11,11 +11,14 @@ from cygrad.distributions.distribution import Distribution, ExponentialFamily, P
 from cygrad.distributions.samples import drawn
 from cygrad.distributions.utils import (
     EPS,
+    LARGE,
     LOG_2PI,
     TINY,
     broadcast_all,
     clamp_probs,
     lazy_property,
+    log_binomial,
+    log_poisson,
     logits_to_probs,
     probs_to_logits,
 )
@@ -179,8 +182,7 @@ class Binomial(_Odds):
     def log_prob(self, value):
         self._checked(value)
         n, logits = self.total_count, self.logits
-        choices = cygrad.lgamma(n + 1) - cygrad.lgamma(value + 1) - cygrad.lgamma(n - value + 1)
-        return choices + value * logits + n * logsigmoid(-logits)
+        return log_binomial(value, n - value, logsigmoid(logits), logsigmoid(-logits))
 
     def entropy(self):
         """Return the entropy by enumeration; `total_count` must be the same in the whole batch."""
@@ -227,9 +229,8 @@ class NegativeBinomial(_Odds):
     def log_prob(self, value):
         self._checked(value)
         n, logits = self.total_count, self.logits
-        normalizer = cygrad.lgamma(n + value) - cygrad.lgamma(1 + value) - cygrad.lgamma(n)
-        normalizer = cygrad.where(n + value == 0, 0.0, normalizer)
-        return n * logsigmoid(-logits) + value * logsigmoid(logits) + normalizer
+        share = cygrad.where(n + value == 0, 0.0, -(value / n).log1p())        # log(n / (n + value))
+        return log_binomial(value, n, logsigmoid(logits), logsigmoid(-logits)) + share
 
 
 class Poisson(ExponentialFamily):
@@ -253,7 +254,7 @@ class Poisson(ExponentialFamily):
 
     def log_prob(self, value):
         rate, value = broadcast_all(self.rate, self._checked(value))
-        return cygrad.xlogy(value, rate) - rate - cygrad.lgamma(value + 1)
+        return log_poisson(value, cygrad.xlogy(value, rate), rate, cygrad.where(value < LARGE, 1.0, rate).log())
 
     def entropy(self):
         """Return the entropy by a sum over the likely values, or a series for large rates."""
@@ -516,8 +517,11 @@ class Multinomial(_Choices):
 
     def log_prob(self, value):
         logits, value = broadcast_all(self.logits, self._checked(value))
-        powers = cygrad.where((value == 0) & (logits == -math.inf), 0.0, logits * value).sum(-1)
-        return cygrad.lgamma(value.sum(-1) + 1) - cygrad.lgamma(value + 1).sum(-1) + powers
+        total, logits = value.sum(-1, keepdim=True), cygrad.where((value == 0) & (logits == -math.inf), 0.0, logits)
+        # Independent counts of a Poisson distribution, given their total
+        means, log_total = total * self.probs, total.clamp(min=1).log()
+        counts = log_poisson(value, value * (log_total + logits), means, log_total + logits).sum(-1)
+        return counts - log_poisson(total, total * log_total, total, log_total).squeeze(-1)
 
     def entropy(self):
         """Expected value of ``-log_prob``, by adding up the counts of each choice."""

@@ -7,7 +7,19 @@ from cygrad import special
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import ExponentialFamily, Parametric
 from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
-from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all, log1p_square
+from cygrad.distributions.utils import (
+    EPS,
+    LARGE,
+    LOG_2PI,
+    TINY,
+    broadcast_all,
+    deviance,
+    log1p_square,
+    log_beta,
+    log_binomial,
+    stirling_error,
+)
+from cygrad.nn.functional import logsigmoid
 
 __all__ = ["Beta", "Chi2", "FisherSnedecor", "Gamma", "StudentT"]
 
@@ -39,15 +51,30 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value):
         self._checked(value)
-        return (cygrad.xlogy(self.concentration, self.rate) + cygrad.xlogy(self.concentration - 1, value)
-                - self.rate * value - cygrad.lgamma(self.concentration))
+        a = self.concentration
+        log_value = cygrad.where(a < LARGE, 1.0, value).log()
+        return self._log_density(cygrad.xlogy(a - 1, value), log_value, self.rate * value)
+
+    def _log_density(self, power, log_value, mean):
+        """Return the log density; `power` is ``(concentration - 1) * log(value)``, `mean` is ``rate * value``."""
+        a = self.concentration
+        plain = cygrad.xlogy(a, self.rate) + power - mean - cygrad.lgamma(a)
+        large, mean, log_rate = (cygrad.where(a < LARGE, LARGE, number) for number in (a, mean, self.rate.log()))
+        around = (0.5 * (large.log() - LOG_2PI) - log_value - stirling_error(large)
+                  - deviance(large, mean, log_rate + log_value))
+        return cygrad.where(a < LARGE, plain, around)
 
     def cdf(self, value):
         return special.gammainc(self.concentration, self.rate * self._checked(value))
 
     def entropy(self):
         a = self.concentration
-        return a - self.rate.log() + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a)
+        large = cygrad.where(a < LARGE, LARGE, a)
+        w = large.reciprocal()
+        s = w.square()
+        below = w * (1 / 2 + w * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s / 240))))        # log(a) - digamma(a)
+        around = 0.5 * (large.log() + LOG_2PI) + stirling_error(large) + (large - 1) * below
+        return cygrad.where(a < LARGE, a + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a), around) - self.rate.log()
 
     _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
 
@@ -73,6 +100,11 @@ class Chi2(Gamma):
         Gamma._hold(self, {"concentration": 0.5 * df, "rate": 0.5}, (), validate_args)
 
     df = property(lambda self: self.concentration * 2)
+
+
+def _log_beta_density(a, b, log_p, log_q):
+    """Return ``a * log_p + b * log_q - log_beta(a, b)``."""
+    return log_binomial(a, b, log_p, log_q) + a.log() - (a / b).log1p()
 
 
 class Beta(ExponentialFamily):
@@ -111,8 +143,11 @@ class Beta(ExponentialFamily):
 
     def log_prob(self, value):
         self._checked(value)
-        return (cygrad.xlogy(self.concentration1 - 1, value) + special.xlog1py(self.concentration0 - 1, -value)
-                + cygrad.lgamma(self._total) - cygrad.lgamma(self.concentration1) - cygrad.lgamma(self.concentration0))
+        a, b = self.concentration1, self.concentration0
+        plain = cygrad.xlogy(a - 1, value) + special.xlog1py(b - 1, -value) - log_beta(a, b)
+        small = cygrad.minimum(a, b) < LARGE
+        x = cygrad.where(small, 0.5, value)
+        return cygrad.where(small, plain, _log_beta_density(a, b, x.log(), (-x).log1p()) - x.log() - (-x).log1p())
 
     def entropy(self):
         a, b, total = self.concentration1, self.concentration0, self._total
@@ -126,9 +161,6 @@ class Beta(ExponentialFamily):
 
 
 # Both differences cancel for large x, where the first terms of their series suffice.
-LARGE = 20
-
-
 def _log_gamma_ratio(x):
     """``lgamma(x + 0.5) - lgamma(x) - 0.5 * log(x)``."""
     w = x.clamp(min=LARGE).reciprocal()
@@ -228,7 +260,5 @@ class FisherSnedecor(Parametric):
 
     def log_prob(self, value):
         self._checked(value)
-        a, b = 0.5 * self.df1, 0.5 * self.df2
-        ratio = self.df1 / self.df2
-        return (cygrad.lgamma(a + b) - cygrad.lgamma(a) - cygrad.lgamma(b) + a * ratio.log() + (a - 1) * value.log()
-                - (a + b) * (ratio * value).log1p())
+        odds = (self.df1 / self.df2).log() + value.log()
+        return _log_beta_density(0.5 * self.df1, 0.5 * self.df2, logsigmoid(odds), logsigmoid(-odds)) - value.log()

@@ -8,8 +8,9 @@ from cygrad import Tensor
 from cygrad._core.graph.operation_names import called_operation
 from cygrad.nn.functional import softmax
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "sum_last",
-           "tril_matrix_to_vec", "vec_to_tril_matrix"]
+__all__ = ["broadcast_all", "clamp_probs", "deviance", "lazy_property", "log_beta", "log_binomial",
+           "log_poisson", "logits_to_probs", "probs_to_logits", "stirling_error", "sum_last", "tril_matrix_to_vec",
+           "vec_to_tril_matrix"]
 
 euler_constant = 0.57721566490153286060
 LOG_2PI = math.log(2 * math.pi)
@@ -58,8 +59,9 @@ def logits_to_probs(logits, is_binary=False):
 
 
 def probs_to_logits(probs, is_binary=False):
-    """Return the logits of probabilities."""
-    inside = clamp_probs(probs)
+    """Return the logits of probabilities; 0 and 1 count as epsilon and 1 - epsilon, without gradients."""
+    eps = EPS[probs.dtype]
+    inside = cygrad.where(probs <= 0, eps, cygrad.where(probs >= 1, 1 - eps, probs))
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
@@ -68,6 +70,59 @@ def log1p_square(x):
     large = x.abs() > 1 / EPS[x.dtype]
     above, below = cygrad.where(large, x, 1.0), cygrad.where(large, 0.0, x)
     return cygrad.where(large, 2 * above.abs().log(), below.square().log1p())
+
+
+# Logarithms of gamma functions of large numbers cancel. From LARGE on, Stirling's formula has five terms, and densities
+# are written as deviances from their maxima (Loader, "Fast and accurate computation of binomial probabilities", 2000).
+LARGE = 20
+
+
+def stirling_error(x):
+    """Return ``lgamma(x) - (x - 0.5) * log(x) + x - 0.5 * log(2 * pi)`` for x above `LARGE`."""
+    w = x.reciprocal()
+    s = w.square()
+    return w * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s / 1188))))
+
+
+def deviance(x, mean, log_mean):
+    """Return ``x * log(x / mean) + mean - x``."""
+    apart = x - mean
+    near = apart.abs() < 0.5 * x
+    inside = cygrad.where(near, mean, x)
+    return x * cygrad.where(near, ((x - inside) / inside).log1p(), x.log() - log_mean) - apart
+
+
+def _log_rising(x, n):
+    """Return ``lgamma(x + n) - lgamma(x)``."""
+    large = cygrad.where(x < LARGE, LARGE, x)
+    series = (n * large.log() + (deviance(large + n, large, large.log())
+                                 - 0.5 * (n / large).log1p() + stirling_error(large + n) - stirling_error(large)))
+    return cygrad.where(x < LARGE, cygrad.lgamma(x + n) - cygrad.lgamma(x), series)
+
+
+def log_beta(a, b):
+    """Return the logarithm of the beta function."""
+    small, large = cygrad.minimum(a, b), cygrad.maximum(a, b)
+    return cygrad.lgamma(small) - _log_rising(large, small)
+
+
+def log_binomial(k, m, log_p, log_q):
+    """Return ``lgamma(k + m + 1) - lgamma(k + 1) - lgamma(m + 1) + k * log_p + m * log_q``."""
+    small, large = cygrad.minimum(k, m), cygrad.maximum(k, m)
+    plain = _log_rising(large + 1, small) - cygrad.lgamma(small + 1) + k * log_p + m * log_q
+    k, m, log_p, log_q = (cygrad.where(small < LARGE, other, value)
+                          for value, other in ((k, LARGE), (m, LARGE), (log_p, -1.0), (log_q, -1.0)))
+    n = k + m
+    around = (stirling_error(n) - stirling_error(k) - stirling_error(m) - 0.5 * (LOG_2PI + (k * (m / n)).log())
+              - deviance(k, n * log_p.exp(), n.log() + log_p) - deviance(m, n * log_q.exp(), n.log() + log_q))
+    return cygrad.where(small < LARGE, plain, around)
+
+
+def log_poisson(x, power, mean, log_mean):
+    """Return ``power - mean - lgamma(x + 1)`` with ``power = x * log_mean``."""
+    large, center, log_center = (cygrad.where(x < LARGE, LARGE, number) for number in (x, mean, log_mean))
+    around = -stirling_error(large) - 0.5 * (LOG_2PI + large.log()) - deviance(large, center, log_center)
+    return cygrad.where(x < LARGE, power - mean - cygrad.lgamma(x + 1), around)
 
 
 class lazy_property:

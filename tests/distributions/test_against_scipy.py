@@ -412,3 +412,75 @@ def test_jacobians_of_large_numbers_have_no_step(transform):
     rate = {"SigmoidTransform": (-2, 1), "TanhTransform": (-8, 2), "SoftplusTransform": (-1, 1)}
     factor, steepness = rate[type(transform).__name__]
     np.testing.assert_allclose(second.item(), factor * math.exp(-steepness * 21), rtol=1e-8)
+
+
+# In single precision, where logarithms of gamma functions of large numbers cancel; by mpmath, of parameters in float32
+LARGE_NUMBERS = [
+    (D.Poisson, {"rate": 1e5}, 100100.0, -6.72588519),
+    (D.Poisson, {"rate": 1e7}, 10000000.0, -8.977986367),
+    (D.Poisson, {"rate": 1e-30}, 25.0, -1784.942425),
+    (D.Binomial, {"total_count": 1e6, "logits": 0.0}, 500300.0, -7.313546712),
+    (D.Binomial, {"total_count": 1e6, "logits": -13.0}, 3.0, -1.605557648),
+    (D.Binomial, {"total_count": 1e6, "logits": 20.0}, 1000000.0, -0.00206115362),
+    (D.NegativeBinomial, {"total_count": 1e6, "logits": -13.0}, 3.0, -1.605558429),
+    (D.NegativeBinomial, {"total_count": 2e5, "logits": 0.5}, 330000.0, -7.797070401),
+    (D.NegativeBinomial, {"total_count": 2.5, "logits": 12.0}, 400000.0, -13.3935412),
+    (D.Gamma, {"concentration": 1e6, "rate": 2.0}, 500200.0, -7.213925308),
+    (D.InverseGamma, {"concentration": 1e5, "rate": 3e5}, 3.0, 3.738911077),
+    (D.InverseGamma, {"concentration": 0.5, "rate": 1e-10}, 1e-15, -99960.2781),
+    (D.Beta, {"concentration1": 1e5, "concentration0": 1e5}, 0.5, 5.87724372),
+    (D.Beta, {"concentration1": 0.3, "concentration0": 1e6}, 1e-06, 11.719713),
+    (D.FisherSnedecor, {"df1": 1e5, "df2": 3e5}, 1.0, 4.347107767),
+    (D.FisherSnedecor, {"df1": 1e5, "df2": 1e-3}, 0.3, -6.401506382),
+    (D.FisherSnedecor, {"df1": 0.5, "df2": 1e6}, 0.3, -0.8066167639)
+]
+
+
+@pytest.mark.parametrize(("family", "parameters", "value", "right"), LARGE_NUMBERS)
+def test_densities_of_large_counts_and_shapes_in_single_precision(family, parameters, value, right):
+    named = {name: cygrad.tensor(number, requires_grad=True) for name, number in parameters.items()}
+    log_prob = family(**named).log_prob(cygrad.tensor(value))
+    np.testing.assert_allclose(log_prob.item(), right, rtol=1e-4)
+    exact = {name: double(number).requires_grad_() for name, number in parameters.items()}
+    expected = cygrad.autograd.grad(family(**exact).log_prob(double(value)), list(exact.values()))
+    for slope, wanted in zip(cygrad.autograd.grad(log_prob, list(named.values())), expected, strict=True):
+        np.testing.assert_allclose(slope.item(), wanted.item(), rtol=1e-2, atol=1e-5)
+
+
+def test_counts_of_many_choices_in_single_precision():
+    probs = cygrad.tensor([1e-6, 1 - 1e-6, 0.0])
+    found = D.Multinomial(10**6, probs=probs).log_prob(cygrad.tensor([1.0, 999999.0, 0.0]))
+    np.testing.assert_allclose(found.item(), -0.9999995, rtol=1e-6)
+    found = D.Multinomial(10**6, probs=cygrad.tensor([0.3, 0.4, 0.3])).log_prob(cygrad.tensor([3e5, 4e5, 3e5]))
+    np.testing.assert_allclose(found.item(), -13.9912701347, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("concentration", "right", "steepness"), [
+    (19.9, 2.897336183, 0.02598870874), (20.1, 2.902507121, 0.02572140112), (1e5, 7.175397932, 5.000033334e-6),
+    (1e8, 10.6292789, 5.000000033e-9)])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+def test_entropy_of_gamma_variables_of_large_shapes(concentration, right, steepness, dtype):
+    a = cygrad.tensor(concentration, dtype=dtype, requires_grad=True)
+    entropy = D.Gamma(a, cygrad.ones((), dtype=dtype)).entropy()
+    np.testing.assert_allclose(entropy.item(), right, rtol=2e-6)
+    slope, = cygrad.autograd.grad(entropy, a)
+    np.testing.assert_allclose(slope.item(), steepness, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+@pytest.mark.parametrize("p", [1e-30, 1e-20, 1e-9])
+def test_probabilities_below_epsilon_are_not_rounded_up(dtype, p):
+    probs = cygrad.tensor(p, dtype=dtype, requires_grad=True)
+    one, zero = (cygrad.tensor(number, dtype=dtype) for number in (1.0, 0.0))
+    for log_prob, right, steepness in (
+            (D.Bernoulli(probs).log_prob(one), math.log(p), 1 / p),
+            (D.Binomial(1e6, probs).log_prob(zero), -1e6 * p, -1e6),
+            (D.NegativeBinomial(1e6, probs).log_prob(zero), -1e6 * p, -1e6),
+            (D.Categorical(cygrad.stack([probs, one])).log_prob(zero), math.log(p), 1 / p)):
+        np.testing.assert_allclose(log_prob.item(), right, rtol=3e-6)
+        np.testing.assert_allclose(cygrad.autograd.grad(log_prob, probs)[0].item(), steepness, rtol=1e-5)
+    for p, outcome in ((0.0, one), (1.0, zero)):                    # as in PyTorch
+        probs = cygrad.tensor(p, dtype=dtype, requires_grad=True)
+        log_prob = D.Bernoulli(probs).log_prob(outcome)
+        assert log_prob.item() == pytest.approx(math.log(cygrad.finfo(dtype).eps))
+        assert cygrad.autograd.grad(log_prob, probs)[0].item() == 0
