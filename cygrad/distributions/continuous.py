@@ -133,8 +133,9 @@ class Cauchy(_LocationScale):
     def _standard(self, shape, like):
         return cygrad.empty(shape, dtype=like.dtype).cauchy_()
 
-    def _log_density(self, z):
-        return -math.log(math.pi) - log1p_square(z)
+    def log_prob(self, value):
+        apart = self._checked(value) - self.loc
+        return -math.log(math.pi) - log1p_square(apart, self.scale) - self.scale.log()
 
     def _cdf(self, z):
         return cygrad.atan2(cygrad.ones_like(z), -z) / math.pi

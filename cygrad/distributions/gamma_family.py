@@ -212,9 +212,8 @@ class StudentT(Parametric):
         return self.loc + self.scale * noise * (-0.5 * log_ratio).exp().to(noise.dtype)
 
     def log_prob(self, value):
-        z = (self._checked(value) - self.loc) / self.scale
-        return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * log1p_square(z / self.df.sqrt())
-                - self.scale.log() - 0.5 * LOG_2PI)
+        tails = log1p_square(self._checked(value) - self.loc, self.scale * self.df.sqrt())
+        return _log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * tails - self.scale.log() - 0.5 * LOG_2PI
 
     def entropy(self):
         half = 0.5 * self.df

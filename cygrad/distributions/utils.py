@@ -65,11 +65,13 @@ def probs_to_logits(probs, is_binary=False):
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
-def log1p_square(x):
-    """Return ``log1p(x ** 2)``, also where the square overflows."""
-    large = x.abs() > 1 / EPS[x.dtype]
-    above, below = cygrad.where(large, x, 1.0), cygrad.where(large, 0.0, x)
-    return cygrad.where(large, 2 * above.abs().log(), below.square().log1p())
+def log1p_square(x, scale):
+    """Return ``log1p((x / scale) ** 2)``, also where the ratio or its square overflows."""
+    with cygrad.no_grad():
+        large = (x / scale).abs() > 1 / EPS[x.dtype]
+    above, unit = cygrad.where(large, x, 1.0), cygrad.where(large, scale, 1.0)
+    below = cygrad.where(large, 0.0, x) / cygrad.where(large, 1.0, scale)
+    return cygrad.where(large, 2 * (above.abs().log() - unit.log()), below.square().log1p())
 
 
 # Logarithms of gamma functions of large numbers cancel. From LARGE on, Stirling's formula has five terms, and densities

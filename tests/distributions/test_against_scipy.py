@@ -317,6 +317,10 @@ def test_heavy_tails_where_squares_overflow(dtype, value):
         log_prob = ours.log_prob(cygrad.tensor(value, dtype=dtype))
         assert log_prob.item() == pytest.approx(math.log(2 / math.pi) - 2 * math.log(value), rel=1e-6)
         assert cygrad.autograd.grad(log_prob, scale)[0].item() == pytest.approx(0.5)
+    scale = cygrad.tensor(1e-20, dtype=dtype, requires_grad=True)
+    for ours in (D.Cauchy(0.0, scale), D.HalfCauchy(scale), D.StudentT(1.0, 0.0, scale)):
+        log_prob = ours.log_prob(cygrad.tensor(value, dtype=dtype))
+        assert cygrad.autograd.grad(log_prob, scale)[0].item() == pytest.approx(1e20)
 
 
 @pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
