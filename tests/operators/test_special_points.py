@@ -109,6 +109,8 @@ RANGES = {
     "atan2": (cygrad.atan2, [[1, -2], [2, 1]]),
     "angle": (lambda x, y: cygrad.complex(x, y).angle(), [[1, -2], [2, 1]]),
     "asinh": (cygrad.asinh, [[1, -2]]),
+    "complex sgn": (lambda x, y: cygrad.view_as_real(cygrad.complex(x, y).sgn()) * cygrad.tensor([1, -3]),
+                    [[1, -2], [2, 1]]),
     "acos": (lambda x, y: cygrad.complex(x, y).acos().real, [[1, -2], [2, 1]]),
     "asin": (lambda x, y: cygrad.complex(x, y).asin().imag, [[1, -2], [2, 1]]),
     "complex asinh": (lambda x, y: cygrad.complex(x, y).asinh().real, [[1, -2], [2, 1]]),
@@ -126,6 +128,26 @@ def test_gradients_in_float32_are_those_in_float64(name, scale):
     singles, doubles = (gradients(function, arguments, dtype) for dtype in (cygrad.float32, cygrad.float64))
     for found, right in zip(singles, doubles, strict=True):
         np.testing.assert_allclose(found, right, rtol=2e-5, atol=1e-41)
+
+
+def curvatures(function, arguments, dtype):
+    """Return second derivatives along a direction that is not radial; the first ones are scaled to be at most 1."""
+    leaves = [cygrad.tensor(argument, dtype=dtype, requires_grad=True) for argument in arguments]
+    first = cygrad.autograd.grad(function(*leaves).sum(), leaves, create_graph=True)
+    along = sum((slope / slope.detach().abs().max() * cygrad.arange(1, slope.numel() + 1).reshape(slope.shape)).sum()
+                for slope in first)
+    return [found.numpy() for found in cygrad.autograd.grad(along, leaves)]
+
+
+@pytest.mark.parametrize("name", ["normalize", "cosine_similarity", "norm", "norm of order 3", "atan2", "angle", "std",
+                                  "std of rows", "complex sgn"])
+@pytest.mark.parametrize("scale", [1e-25, 1.0, 1e25], ids=str)
+def test_second_derivatives_in_float32_are_those_in_float64(name, scale):
+    function, values = RANGES[name]
+    arguments = [(np.array(value) * [1.0, 1.5, 1.0][:np.shape(value)[-1]] * scale).tolist() for value in values]
+    singles, doubles = (curvatures(function, arguments, dtype) for dtype in (cygrad.float32, cygrad.float64))
+    for found, right in zip(singles, doubles, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5 * np.abs(right).max())
 
 
 @pytest.mark.parametrize("values", [[3e38, -3e38, 1.5e38], [3e38, 3e38, 3e38], [3e38, -3e38, 0, 1e38, 1e38],

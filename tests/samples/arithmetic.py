@@ -50,4 +50,5 @@ SAMPLES = {
     "abs": [*unary(0.1, 2), *unary(-2, -0.1), at([[-1.0, 0.0, 2.0]], [-1.0, 0.0, 1.0])],
 }
 COMPLEX = {"add", "sub", "rsub", "mul", "div", "neg", "positive", "abs"}
-HELPERS = {"add_scaled": "add", "sub_scaled": "sub", "trunc_divide": "div", "floored_quotient": "floor_divide"}
+HELPERS = {"add_scaled": "add", "sub_scaled": "sub", "trunc_divide": "div", "floored_quotient": "floor_divide",
+           "ratio": "atan2"}

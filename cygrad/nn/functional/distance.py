@@ -1,6 +1,7 @@
 """Distances and cosine similarity of vectors."""
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import SHORT, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -78,4 +79,4 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     if x1.dtype is not x2.dtype:
         x1, x2 = x1.to(dtype), x2.to(dtype)
     first, second = (cygrad.clamp_min(cygrad.norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
-    return (x1 / first * (x2 / second)).sum(dim)
+    return (operators.ratio(x1, first) * operators.ratio(x2, second)).sum(dim)

@@ -79,7 +79,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     if getattr(input, "dtype", None) in SHORT:
         return in_float32(normalize, input, p, dim, eps, out=out)
     length = cygrad.clamp_min(cygrad.norm(input, p, dim, keepdim=True), eps)
-    return cygrad.div(input, length, out=out)
+    return operators.ratio(input, length) if out is None else cygrad.div(input, length, out=out)
 
 
 @computes_in("float32")
