@@ -96,6 +96,7 @@ KINKS = [
     # points that are undefined, or filled in
     ("sinc", op("sinc"), [[0.0, -0.0]], [[0, 0]]),
     ("atan2", op("atan2"), [[0.0, 0.0, 0.0], [0.0, -1.0, 1.0]], [[0, -1, 1], [0, 0, 0]]),
+    ("nextafter", op("nextafter"), [[1.0, 2.0, 0.0], [1.0, 3.0, 0.0]], [[0, 1, 0], [0, 0, 0]]),
     ("hypot", op("hypot"), [[0.0, 3.0], [0.0, 4.0]], [[nan, 0.6], [nan, 0.8]]),
     ("angle", op("angle"), [[0.0, -1.0]], [[0, 0]]),
     ("angle", op("angle"), [[0j]], [[0j]]),

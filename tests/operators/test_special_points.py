@@ -430,10 +430,3 @@ def test_incomplete_gamma_functions_of_huge_arguments(a, x):
 def test_gradients_of_atan2_at_infinity_are_zero(finite, infinite, dtype):
     for arguments in ((finite, infinite), (infinite, finite), (infinite, infinite)):
         assert gradients(cygrad.atan2, arguments, dtype) == [0, 0]
-
-
-def test_nextafter_of_equal_numbers_is_the_second_one():
-    x, y = ([1.0, 2.0, 0.0], [1.0, 3.0, 0.0])
-    by_first, by_second = gradients(cygrad.nextafter, (x, y), cygrad.float64)
-    assert by_first.tolist() == [0, 1, 0]
-    assert by_second.tolist() == [0, 0, 0]
