@@ -45,9 +45,18 @@ static void inverse_roots(const double *x, double *out, int64_t n) {
         out[i] = x[i] == 0 || fabs(x[i]) == INFINITY ? 1 / sqrt(x[i]) : pow(x[i], -0.5);
 }
 
+/* In vectors of four: conversions of 64 bytes take more than twice as long on Zen 4. */
 static void cubes(const float *x, float *out, int64_t n) {
+    int64_t i = 0;
+#if SIMD_LEVEL > 0
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k += 4) {
+            const __m256d v = _mm256_cvtps_pd(_mm_loadu_ps(x + i + k));
+            _mm_storeu_ps(out + i + k, _mm256_cvtpd_ps(v * v * v));
+        }
+#endif
     INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
+    for (; i < n; i++)
         out[i] = (float)((double)x[i] * x[i] * x[i]);
 }
 
