@@ -377,6 +377,19 @@ def test_cat_and_stack(dtype):
             same(call("stack", [one, one[::-1]], dim), np.stack([one, one[::-1]], dim))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(300, 5, 7), (3, 2000, 5), (2, 1, 40000)])
+def test_rows_of_contiguous_arrays_are_joined_in_order(shape, dtype):
+    """Rows shorter and longer than a tile; one of the arrays is empty."""
+    one, other = numbers(shape, dtype), numbers(shape, dtype, 50)
+    for dim in (1, 2):
+        empty = one[tuple(slice(0, None if d != dim else 0) for d in range(3))]
+        same(call("cat", [one, empty, other[:, :, ::-1].copy(), one], dim),
+             np.concatenate([one, empty, other[:, :, ::-1], one], dim))
+    for dim in (1, 2, 3):
+        same(call("stack", [one, other, one], dim), np.stack([one, other, one], dim))
+
+
 def test_cat_promotes_and_skips_legacy_empties():
     array = numbers((2, 3), "float32")
     same(call("cat", [array, numbers((1, 3), "int64")], 0), np.concatenate([array, numbers((1, 3), "float32")]))

@@ -484,6 +484,54 @@ cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int
     return OK if result[0] != NULL else MEMORY_ERROR
 
 
+cdef extern from "simd/word_moves.h" nogil:
+    void copy_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t nbytes, int64_t rows)
+
+cdef enum:
+    TILE_BYTES = 1 << 15            # of rows of the result that are written one array after the other
+
+ctypedef struct join_t:
+    array_t **arrays
+    char *to
+    int64_t rows, row_bytes         # of the result
+    int count
+
+
+cdef void _join_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef join_t *join = <join_t *>context
+    cdef int64_t rows, nbytes, tile = max(<int64_t>1, TILE_BYTES // join.row_bytes)
+    cdef char *to
+    cdef int i
+    while begin < end:
+        rows = min(tile, end - begin)
+        to = join.to + begin * join.row_bytes
+        for i in range(join.count):
+            nbytes = join.arrays[i].size // join.rows * itemsize(join.arrays[i].dtype)
+            if nbytes:
+                copy_rows(join.arrays[i].data + begin * nbytes, nbytes, to, join.row_bytes, nbytes, rows)
+            to += nbytes
+        begin += rows
+
+
+cdef bint _joined_by_rows(array_t *result, int dim, int count, array_t **arrays) noexcept nogil:
+    """
+    Join contiguous arrays of one dtype along a dimension that is not the first: all of them tile by tile, so that
+    each page of the result is written once. Return whether the arrays are such.
+    """
+    cdef join_t join = join_t(arrays, result.data, 1, 0, count)
+    cdef int i
+    for i in range(dim):
+        join.rows *= result.shape[i]
+    if join.rows <= 1 or result.size == 0 or not result.contiguous:
+        return False
+    for i in range(count):
+        if arrays[i].dtype != result.dtype or not arrays[i].contiguous:
+            return False
+    join.row_bytes = result.size // join.rows * itemsize(result.dtype)
+    parallel_for(_join_rows, &join, join.rows, rows_per_chunk(result.size // join.rows, MOVED))
+    return True
+
+
 cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """cat(tensors, dim): concatenate along an existing dimension."""
     cdef array_t *result = NULL
@@ -507,6 +555,8 @@ cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
         status = _new_joined(count, arrays, dtype, ndim, shape, &result)
     if status != OK:
         return status
+    if _joined_by_rows(result, dim, count, arrays):
+        return array_result(result, &results[0])
     for i in range(count):
         if arrays[i].size == 0:
             if not _skipped(arrays[i]):
@@ -553,8 +603,10 @@ cdef int stack_kernel(const value_t *arguments, value_t *results) noexcept nogil
         shape[k + (k >= dim)] = arrays[0].shape[k]
     shape[dim] = count
     status = new_array(b"stack", dtype, arrays[0].ndim + 1, shape, &result)
-    if status != OK or arrays[0].size == 0:
-        return array_result(result, &results[0]) if status == OK else status
+    if status != OK:
+        return status
+    if arrays[0].size == 0 or _joined_by_rows(result, dim, count, arrays):
+        return array_result(result, &results[0])
     for k in range(arrays[0].ndim):
         strides[k] = result.strides[k + (k >= dim)]
     for i in range(count):
