@@ -118,9 +118,9 @@ def test_broadcast(shapes):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("length", [48, 64, 80, 100, 1024, 4112])
+@pytest.mark.parametrize("length", [48, 64, 80, 100, 255, 257, 1000, 1024, 4095, 4112])
 def test_rows_with_a_broadcast_operand(dtype, length):
-    """Rows of whole vectors are computed in place, others in tiles: the values are those of NumPy."""
+    """Long rows and rows of whole vectors are computed in place, others in tiles: the values are those of NumPy."""
     x = sample(dtype, (14, 7, length), 0)
     others = [sample(dtype, shape, 1) + 3 for shape in ((7, 1), (7, 1, 1), (length,), (7, length), (7, 1, length))]
     for view in (x[:7], x[6::-1], x[::2], x[:7].transpose(1, 0, 2), x[:7, :, ::-1]):
