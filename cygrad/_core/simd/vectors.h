@@ -30,6 +30,18 @@ template <class T, class V> INLINE void store(T *to, const V &vector) {
     memcpy(to, &vector, sizeof vector);
 }
 
+/* Combine the lanes of BYTES bytes by halving; `how(a, x)` accumulates x into a. */
+template <class P, int BYTES, class F> INLINE P folded(const typename vector_of<P, BYTES>::type &lanes, F how) {
+    if constexpr (BYTES == sizeof(P)) {
+        return lanes[0];
+    } else {
+        typename vector_of<P, BYTES / 2>::type halves[2];
+        memcpy(halves, &lanes, sizeof halves);
+        how(halves[0], halves[1]);
+        return folded<P, BYTES / 2>(halves[0], how);
+    }
+}
+
 /* Every other lane of two vectors in a row, from lane FIRST on. */
 template <class T, int BYTES, int FIRST, int... LANE> INLINE typename vector_of<T, BYTES>::type alternate_lanes(
         const typename vector_of<T, BYTES>::type &a, const typename vector_of<T, BYTES>::type &b,

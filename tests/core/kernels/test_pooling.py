@@ -1,4 +1,4 @@
-"""Average pooling compared with NumPy, and out-of-bounds indices of maxima."""
+"""Pooling compared with its definition, and out-of-bounds indices of maxima."""
 
 import itertools
 
@@ -83,6 +83,27 @@ def test_maxima_of_short_lines(columns, stride):
         window = x[plane, i * stride:i * stride + 2, j * stride:j * stride + 2]
         assert found == window.max()
         assert x[plane].reshape(-1)[places[plane, i, j].item()] == found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding"), [
+    ((6, 8), (2, 5), (2, 1), (0, 1)), ((9, 40), (3, 3), (1, 2), (1, 1)), ((12, 70), (2, 2), (2, 2), (0, 0)),
+    ((7, 7), (7, 7), (1, 1), (0, 0)), ((5, 100), (5, 100), (1, 1), (0, 0)), ((20, 9), (1, 1), (2, 3), (0, 0))])
+def test_maxima_and_their_places(size, kernel, stride, padding, dtype):
+    """Of equal maxima the first wins, or the last nan: windows in lanes, cut windows, and windows of long lines."""
+    random = np.random.default_rng(size)
+    x = random.integers(0, 9, (20, *size)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x[random.random(x.shape) < 0.01] = np.nan
+    values, places = F.max_pool2d(cygrad.tensor(x), kernel, stride, padding, return_indices=True)
+    for (plane, i, j), found in np.ndenumerate(values.numpy()):
+        top, left = i * stride[0] - padding[0], j * stride[1] - padding[1]
+        lines = range(max(top, 0), min(top + kernel[0], size[0]))
+        columns = range(max(left, 0), min(left + kernel[1], size[1]))
+        window = x[plane][np.ix_(lines, columns)].ravel()
+        at = np.flatnonzero(np.isnan(window))[-1] if np.isnan(window).any() else window.argmax()
+        np.testing.assert_equal(found, window[at])
+        assert places[plane, i, j].item() == lines[at // len(columns)] * size[1] + columns[at % len(columns)]
 
 
 def test_elements_of_one_place_are_added():

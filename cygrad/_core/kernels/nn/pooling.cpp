@@ -1,8 +1,9 @@
 // The loops of pooling for the SIMD target of this processor.
 
+#include <algorithm>
 #include "kernels/nn/pooling.h"
 
-enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
+enum { SEGMENT = 256 };
 
 /* Return the number of windows from `c` on, without padding, in a segment of a line. */
 static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {

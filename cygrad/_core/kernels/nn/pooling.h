@@ -14,9 +14,14 @@ typedef struct {
     int64_t size[3], out[3], step[3];
     window_t *windows[3];
     int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension without padding */
+    /* Maxima: whole windows, computed in lanes (the lists have at least LANES), and all others. */
+    int64_t kernel[3], n_whole, n_cut;
+    int32_t *origins, *numbers, *cut;                 /* first elements; positions in `out`; the same, NULL: all */
     double divisor;     /* of averages; 0: number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;
+
+enum { LANES = 16 };
 
 enum {
     PICK,               /* small[i] = large[position[i]] */

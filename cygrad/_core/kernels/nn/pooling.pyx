@@ -5,9 +5,9 @@ An array is a stack of planes: its last one to three dimensions, extended to thr
 dimension (pooling.h); ordinary and adaptive pooling differ only in them.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
     MAX_DIMS, NOTHING, array_t, as_real, is_true, register_kernel, release, shape_text, value_t,
 )
@@ -19,6 +19,7 @@ from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, list_text, new_array,
 )
 from cygrad._core.kernels.convolution.direct cimport read_sizes
+from cygrad._core.kernels.reduction.reduce_engine cimport MEAN, reduce_array
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
@@ -41,9 +42,16 @@ cdef extern from "kernels/nn/pooling.h" nogil:
         int64_t inner_first
         int64_t inner_last
         int64_t inner_stride
+        int64_t kernel[3]
+        int64_t n_whole
+        int64_t n_cut
+        int32_t *origins
+        int32_t *numbers
+        int32_t *cut
         double divisor
         int with_padding
     enum:
+        LANES
         PICK
         SPREAD
         PLACE
@@ -51,6 +59,11 @@ cdef extern from "kernels/nn/pooling.h" nogil:
     void (*window_averages[8])(const pooling_t *pooling, const void *source, void *target)
     void (*window_shares[8])(const pooling_t *pooling, const void *source, void *target)
     int64_t (*plane_moves[10][3])(void *small, void *large, const int64_t *positions, int64_t n, int64_t limit)
+
+cdef enum:
+    FEWEST_LANES = 4           # windows of a plane that are worth a vector
+    FEWEST_LISTED = 64         # windows of all planes that are worth a list of those in one
+    LARGEST_PLANE = 1 << 30    # elements that 32 bits count
 
 ctypedef enum pool_t:
     MAXIMA
@@ -62,6 +75,7 @@ ctypedef struct pooling_arguments_t:
     const char *name
     pooling_t pooling
     storage_t *memory          # of the windows
+    storage_t *listed          # origins, numbers and cut windows
     int n                      # spatial dimensions
     int dtype
     int64_t planes
@@ -97,7 +111,7 @@ cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, con
                bint adaptive) noexcept nogil:
     """Set sizes of planes; the caller sets `out` and allocates the windows. `adaptive`: allow empty channels."""
     cdef int i, status = _check_planes(name, ndim, shape, n, 1 if adaptive else ndim - n - 1)
-    work.name, work.n, work.memory = name, n, NULL
+    work.name, work.n, work.memory, work.listed = name, n, NULL, NULL
     if status != OK:
         return status
     work.planes = work.in_plane = 1
@@ -110,6 +124,8 @@ cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, con
     work.pooling.inner_first = work.pooling.inner_last = work.pooling.inner_stride = 0
     work.pooling.divisor = 0
     work.pooling.with_padding = False
+    work.pooling.n_whole = 0
+    work.pooling.cut = NULL
     return OK
 
 
@@ -126,6 +142,45 @@ cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
     work.out_plane = work.window = 1
     for i in range(3):
         work.out_plane *= p.out[i]
+    p.n_cut = work.out_plane
+    return OK
+
+
+cdef int _list_windows(pooling_arguments_t *work, const int64_t *kernel) noexcept nogil:
+    """List the windows of maxima that padding or the end of the plane does not cut, and the others."""
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t a, b, c, first, last, origin, number = 0, size = (work.out_plane + LANES) * sizeof(int32_t)
+    cdef const window_t *x
+    cdef const window_t *y
+    work.listed = storage_new(3 * size)
+    if work.listed == NULL:
+        return MEMORY_ERROR
+    memcpy(p.kernel, kernel, sizeof(p.kernel))
+    p.origins = <int32_t *>work.listed.data
+    p.numbers = <int32_t *>(work.listed.data + size)
+    p.cut = <int32_t *>(work.listed.data + 2 * size)
+    p.n_cut = 0
+    for a in range(p.out[0]):
+        for b in range(p.out[1]):
+            x, y = &p.windows[0][a], &p.windows[1][b]
+            first, last = p.inner_first, p.inner_last
+            if x.count < kernel[0] or y.count < kernel[1]:
+                first = last = p.out[2]
+            if first < last:
+                origin = (x.begin * p.size[1] + y.begin) * p.size[2] + p.windows[2][first].begin
+            for c in range(last - first):
+                p.origins[p.n_whole + c] = <int32_t>(origin + c * p.inner_stride)
+                p.numbers[p.n_whole + c] = <int32_t>(number + first + c)
+            p.n_whole += last - first
+            for c in range(p.out[2]):
+                if not first <= c < last:
+                    p.cut[p.n_cut] = <int32_t>(number + c)
+                    p.n_cut += 1
+            number += p.out[2]
+    if p.n_whole < FEWEST_LANES:
+        p.n_whole, p.n_cut, p.cut = 0, work.out_plane, NULL
+    for a in range(p.n_whole, LANES if p.n_whole else 0):
+        p.origins[a], p.numbers[a] = p.origins[a - 1], p.numbers[a - 1]
     return OK
 
 
@@ -186,6 +241,8 @@ cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dila
             p.inner_first += 1
         while p.inner_last > p.inner_first and p.windows[2][p.inner_last - 1].count < kernel[2]:
             p.inner_last -= 1
+    if dilated and work.planes * work.out_plane >= FEWEST_LISTED and max(work.in_plane, work.out_plane) < LARGEST_PLANE:
+        return _list_windows(work, kernel)
     return OK
 
 
@@ -277,17 +334,33 @@ cdef void _shares_body(void *context, int64_t begin, int64_t end) noexcept nogil
         window_shares[work.dtype](&work.pooling, work.output + plane * o, work.input + plane * i)
 
 
+cdef bint _is_mean(pooling_arguments_t *work) noexcept nogil:
+    """Return whether the results are the means of whole planes."""
+    cdef const pooling_t *p = &work.pooling
+    cdef int i
+    for i in range(3):
+        if p.out[i] != 1 or not p.windows[i][0].count == p.windows[i][0].full == p.size[i]:
+            return False
+    return p.divisor == 0
+
+
 cdef int _averages(pooling_arguments_t *work, array_t *self, value_t *result) noexcept nogil:
     cdef array_t *output = NULL
-    cdef array_t *input = as_contiguous(self, -1)
-    cdef int status = OK if input != NULL else MEMORY_ERROR
-    if status == OK:
-        status = _new_output(work, self, self.dtype, &output)
-    if status == OK and output.size:
-        work.dtype = self.dtype
-        work.input, work.output = input.data, output.data
-        parallel_for(_averages_body, work, work.planes, _grain(work))
-    release(input)
+    cdef array_t *input = NULL
+    cdef bint[MAX_DIMS] reduced
+    cdef int i, status = _new_output(work, self, self.dtype, &output)
+    if status == OK and output.size and is_floating(self.dtype) and _is_mean(work):
+        for i in range(self.ndim):
+            reduced[i] = i >= self.ndim - work.n
+        status = reduce_array(MEAN, 0, self, reduced, output, NULL)
+    elif status == OK and output.size:
+        input = as_contiguous(self, -1)
+        status = OK if input != NULL else MEMORY_ERROR
+        if status == OK:
+            work.dtype = self.dtype
+            work.input, work.output = input.data, output.data
+            parallel_for(_averages_body, work, work.planes, _grain(work))
+        release(input)
     if status != OK:
         release(output)
         return status
@@ -395,6 +468,8 @@ cdef int _pool(const char *name, pool_t pool, bint back, const value_t *argument
             status = _maxima(&work, array, results)
     if work.memory != NULL:
         storage_release(work.memory)
+    if work.listed != NULL:
+        storage_release(work.listed)
     return status
 
 

@@ -3,10 +3,21 @@
    Of equal maxima the first wins, or the last nan. A window of padding alone, possible with dilation, has the
    index -1. */
 
+/* The maximum of at least VECTOR_LANES<T> elements in a row, or nan. */
+template <class T> INLINE T line_maximum(const T *line, int64_t n) {
+    const auto farther = [](auto &a, const auto &x) { a = ((x > a) | (x != x)) ? x : a; };
+    vector_t<T> best = load<T>(line + n - VECTOR_LANES<T>);
+    for (int64_t k = 0; k + VECTOR_LANES<T> < n; k += VECTOR_LANES<T>)
+        farther(best, load<T>(line + k));
+    return folded<T, VECTOR_BYTES>(best, farther);
+}
+
 template <class T> INLINE void maximum(
         const pooling_t *p, const T *plane, const window_t *x, const window_t *y, const window_t *z,
         T *result, int64_t *index) {
     typedef std::numeric_limits<T> limits;
+    const bool joined = z->count == p->size[2] && p->step[1] == 1 && p->step[2] == 1;
+    const int64_t lines = joined ? 1 : y->count, length = joined ? y->count * z->count : z->count;
     if (x->count * y->count * z->count == 0) {
         *result = limits::has_infinity ? -limits::infinity() : limits::lowest();
         *index = -1;
@@ -15,10 +26,19 @@ template <class T> INLINE void maximum(
     int64_t best = (x->begin * p->size[1] + y->begin) * p->size[2] + z->begin;
     T value = plane[best];
     for (int64_t i = 0; i < x->count; i++)
-        for (int64_t j = 0; j < y->count; j++) {
+        for (int64_t j = 0; j < lines; j++) {
             const int64_t line = ((x->begin + i * p->step[0]) * p->size[1] + y->begin + j * p->step[1]) * p->size[2]
                 + z->begin;
-            for (int64_t k = 0; k < z->count; k++) {
+            int64_t k = 0, end = length;
+            if (length >= VECTOR_LANES<T> && p->step[2] == 1) {            /* find the maximum of the line, then where it is */
+                const T most = line_maximum<T>(plane + line, length);
+                if (most == most && !(most > value))
+                    continue;
+                while (most == most && plane[line + k] != most)
+                    k++;
+                end = most == most ? k + 1 : length;
+            }
+            for (; k < end; k++) {
                 const int64_t at = line + k * p->step[2];
                 const T other = plane[at];
                 if (other > value || other != other) {
@@ -31,74 +51,94 @@ template <class T> INLINE void maximum(
     *index = best;
 }
 
-/* Compute n <= LANES adjacent windows inside a line, `stride` apart, vectorized over `lanes` windows. */
-template <class T> INLINE void neighbors(
-        const pooling_t *p, const T *plane, const window_t *x, const window_t *y, const window_t *z, int n,
-        const int lanes, const int64_t stride, T *values, int64_t *indices) {
-    const int64_t origin = (x->begin * p->size[1] + y->begin) * p->size[2] + z->begin;
-    T best[LANES];
-    int32_t places[LANES];
-    for (int lane = 0; lane < lanes; lane++) {
-        best[lane] = plane[origin + lane * stride];
-        places[lane] = 0;
-    }
-    for (int64_t i = 0; i < x->count; i++)
-        for (int64_t j = 0; j < y->count; j++)
-            for (int64_t k = 0; k < z->count; k++) {
-                const int64_t place = (i * p->step[0] * p->size[1] + j * p->step[1]) * p->size[2] + k * p->step[2];
-                const T *source = plane + origin + place;
-                for (int lane = 0; lane < lanes; lane++) {
-                    const T value = source[lane * stride];
-                    const int better = (value > best[lane]) | (value != value);
-                    best[lane] = better ? value : best[lane];
-                    places[lane] = better ? (int32_t)place : places[lane];
-                }
-            }
-    for (int lane = 0; lane < n; lane++) {
-        values[lane] = best[lane];
-        indices[lane] = origin + lane * stride + places[lane];
+template <class T, int... LANE> INLINE vector_t<T> every_other(const T *from, std::integer_sequence<int, LANE...>) {
+    constexpr int half = VECTOR_LANES<T> / 2;
+    return SHUFFLE(load<T>(from), load<T>(from + 2 * half - 1), (2 * LANE + (LANE >= half))...);
+}
+
+/* Lanes of a vector of elements, each with a position of 32 bits. */
+template <class T> constexpr int LANES_OF = std::min(VECTOR_LANES<T>, VECTOR_LANES<int32_t>);
+template <class T, class E = T> using lanes_t = typename vector_of<E, LANES_OF<T> * sizeof(E)>::type;
+
+/* Load the elements of `source` at the positions, which are STRIDE apart unless that is 0. */
+template <class T, int STRIDE> INLINE lanes_t<T> load_lanes(const T *source, const int32_t *positions) {
+    if constexpr (STRIDE == 1) {
+        return load<T, sizeof(lanes_t<T>)>(source + *positions);
+    } else if constexpr (STRIDE == 2 && LANES_OF<T> == VECTOR_LANES<T>) {
+        return every_other(source + *positions, std::make_integer_sequence<int, LANES_OF<T>>());
+    } else {
+        lanes_t<T> values;
+        for (int lane = 0; lane < LANES_OF<T>; lane++)
+            values[lane] = source[positions[lane]];
+        return values;
     }
 }
 
-/* Call `neighbors` with whole vectors if the plane is long enough; return number of windows. */
-template <class T> INLINE int some_neighbors(
-        const pooling_t *p, const T *plane, const window_t *x, const window_t *y, const window_t *z, int64_t left,
-        const int64_t stride, T *values, int64_t *indices) {
-    const int n = left < LANES ? (int)left : LANES, lanes = (n + WHOLE_LANES - 1) / WHOLE_LANES * WHOLE_LANES;
-    const int64_t last = ((x->begin + (x->count - 1) * p->step[0]) * p->size[1] + y->begin
-                          + (y->count - 1) * p->step[1]) * p->size[2] + z->begin + (z->count - 1) * p->step[2];
-    /* With a stride, vectors are assembled from single elements: fewer lanes are faster. */
-    const int whole = stride == 1 && last + lanes - 1 < p->size[0] * p->size[1] * p->size[2];
-    if (n == LANES)
-        neighbors<T>(p, plane, x, y, z, LANES, LANES, stride, values, indices);
-    else
-        neighbors<T>(p, plane, x, y, z, n, whole ? lanes : n, stride, values, indices);
-    return n;
+/* Compute LANES whole windows that begin at `origins`. */
+template <class T, int STRIDE> INLINE void whole_windows(
+        const pooling_t *p, const T *plane, const int32_t *origins, T *values, int32_t *places) {
+    typedef lanes_t<T, int32_t> places_t;
+    for (const int32_t *end = origins + LANES; origins < end; origins += LANES_OF<T>) {
+        lanes_t<T> best = load_lanes<T, STRIDE>(plane, origins);
+        places_t found = {};
+        for (int64_t i = 0; i < p->kernel[0]; i++)
+            for (int64_t j = 0; j < p->kernel[1]; j++)
+                for (int64_t k = 0; k < p->kernel[2]; k++) {
+                    const int64_t place = (i * p->step[0] * p->size[1] + j * p->step[1]) * p->size[2] + k * p->step[2];
+                    if (place == 0)
+                        continue;
+                    const lanes_t<T> x = load_lanes<T, STRIDE>(plane + place, origins);
+                    const auto better = (x > best) | (x != x);
+                    best = better ? x : best;
+                    found = __builtin_convertvector(better, places_t) ? places_t{} + (int32_t)place : found;
+                }
+        store(values, best);
+        store(places, found);
+        values += LANES_OF<T>;
+        places += LANES_OF<T>;
+    }
 }
 
 template <class T> static void maxima(const pooling_t *p, const T *plane, T *values, int64_t *indices) {
-    for (int64_t a = 0; a < p->out[0]; a++)
-        for (int64_t b = 0; b < p->out[1]; b++) {
-            const window_t x = p->windows[0][a], y = p->windows[1][b];
-            int64_t c = 0;
-            while (c < p->out[2]) {
-                const window_t z = p->windows[2][c];
-                const int64_t left = c < p->inner_first ? 0 : p->inner_last - c;
-                if (left >= 4 && x.count > 0 && y.count > 0) {
-                    const int n = p->inner_stride == 1
-                        ? some_neighbors<T>(p, plane, &x, &y, &z, left, 1, values, indices)
-                        : p->inner_stride == 2 ? some_neighbors<T>(p, plane, &x, &y, &z, left, 2, values, indices)
-                        : some_neighbors<T>(p, plane, &x, &y, &z, left, p->inner_stride, values, indices);
-                    c += n;
-                    values += n;
-                    indices += n;
-                } else {
-                    maximum<T>(p, plane, &x, &y, &z, values++, indices++);
-                    c++;
-                }
+    const bool all = p->n_cut == 0 && p->n_whole >= LANES;
+    for (int64_t at = 0; at < p->n_whole; at += LANES) {
+        const int64_t first = at + LANES <= p->n_whole || at == 0 ? at : p->n_whole - LANES;
+        const int32_t *origins = p->origins + first, *numbers = p->numbers + first;
+        const bool one_line = numbers[0] / p->out[2] == numbers[LANES - 1] / p->out[2]
+            && numbers[LANES - 1] - numbers[0] == LANES - 1;
+        T best[LANES];
+        int32_t places[LANES];
+        if (one_line && p->inner_stride == 1)
+            whole_windows<T, 1>(p, plane, origins, best, places);
+        else if (one_line && p->inner_stride == 2)
+            whole_windows<T, 2>(p, plane, origins, best, places);
+        else
+            whole_windows<T, 0>(p, plane, origins, best, places);
+        if (all)
+            for (int lane = 0; lane < LANES; lane++) {
+                values[first + lane] = best[lane];
+                indices[first + lane] = origins[lane] + places[lane];
             }
+        else
+            for (int lane = 0; lane < LANES; lane++) {
+                values[numbers[lane]] = best[lane];
+                indices[numbers[lane]] = origins[lane] + places[lane];
+            }
+    }
+    for (int64_t i = 0, a = 0, b = 0, c = 0; i < p->n_cut; i++) {
+        const int64_t number = p->cut != NULL ? p->cut[i] : i;
+        if (p->cut != NULL)
+            c = number % p->out[2], b = number / p->out[2] % p->out[1], a = number / (p->out[1] * p->out[2]);
+        maximum<T>(p, plane, &p->windows[0][a], &p->windows[1][b], &p->windows[2][c], &values[number],
+                   &indices[number]);
+        if (++c == p->out[2]) {
+            c = 0;
+            if (++b == p->out[1])
+                b = 0, a++;
         }
+    }
 }
+
 template <class T> INLINE T divisor_of(const pooling_t *p, const window_t *x, const window_t *y, const window_t *z) {
     if (p->divisor != 0)
         return (T)p->divisor;
@@ -112,18 +152,29 @@ template <class T> INLINE T quotient(T sum, T divisor) {
     return divisor == (T)-1 ? -sum : sum / divisor;
 }
 
-/* Sum contiguous elements in lanes, which the compiler vectorizes. */
+/* Sum contiguous elements in lanes of 128 bytes, so that results do not depend on the width of vectors. */
 template <class T> INLINE T line_total(const T *line, int64_t n) {
-    T lanes[LANES] = {0}, sum = 0;
+    enum { K = VECTOR_LANES<T>, WIDTH = 64 / VECTOR_BYTES };
+    T rest = 0;
     int64_t k = 0;
-    for (; k + LANES <= n; k += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += line[k + lane];
-    for (int lane = 0; lane < LANES && n >= LANES; lane++)
-        sum += lanes[lane];
+    if (n < WIDTH * K) {
+        for (; k < n; k++)
+            rest += line[k];
+        return rest;
+    }
+    vector_t<T> lanes[2 * WIDTH] = {};
+    for (; k + 2 * WIDTH * K <= n; k += 2 * WIDTH * K)
+        for (int j = 0; j < 2 * WIDTH; j++)
+            lanes[j] += load<T>(line + k + j * K);
+    if (k + WIDTH * K <= n)
+        for (int j = 0; j < WIDTH; j++, k += K)
+            lanes[j] += load<T>(line + k);
     for (; k < n; k++)
-        sum += line[k];
-    return sum;
+        rest += line[k];
+    for (int left = WIDTH; left; left /= 2)
+        for (int j = 0; j < left; j++)
+            lanes[j] += lanes[left + j];
+    return rest + folded<T, VECTOR_BYTES>(lanes[0], [](auto &a, const auto &x) { a += x; });
 }
 
 /* Average one window. */
@@ -246,10 +297,12 @@ template <class T> static void shares(const pooling_t *p, const T *grad, T *plan
                 if (x.count * y.count * z.count == 0)
                     continue;
                 const T share = quotient<T>(value, divisor_of<T>(p, &x, &y, &z));
+                const bool joined = z.count == p->size[2];
+                const int64_t lines = joined ? 1 : y.count, length = joined ? y.count * z.count : z.count;
                 for (int64_t i = 0; i < x.count; i++)
-                    for (int64_t j = 0; j < y.count; j++) {
+                    for (int64_t j = 0; j < lines; j++) {
                         T *line = plane + ((x.begin + i) * p->size[1] + y.begin + j) * p->size[2] + z.begin;
-                        for (int64_t k = 0; k < z.count; k++)
+                        for (int64_t k = 0; k < length; k++)
                             line[k] += share;
                     }
             }

@@ -155,18 +155,6 @@ INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 40
 
 enum { WIDTH = 64 / VECTOR_BYTES };      // vectors that hold 64 bytes of lanes
 
-// Combine the lanes of BYTES bytes by halving; `how(a, x)` accumulates x into a.
-template <class P, int BYTES, class F> INLINE P folded(const typename vector_of<P, BYTES>::type &lanes, F how) {
-    if constexpr (BYTES == sizeof(P)) {
-        return lanes[0];
-    } else {
-        typename vector_of<P, BYTES / 2>::type halves[2];
-        memcpy(halves, &lanes, sizeof halves);
-        how(halves[0], halves[1]);
-        return folded<P, BYTES / 2>(halves[0], how);
-    }
-}
-
 // Combine the lanes of WIDTH vectors in the same order for all widths.
 template <class P, class F> INLINE P folded(vector_t<P> *lanes, F how) {
     for (int left = WIDTH / 2; left; left /= 2)
