@@ -145,6 +145,9 @@ def _always_false(*args, **options):
 is_functorch_wrapped_tensor = is_batchedtensor
 is_gradtrackingtensor = is_functionaltensor = _is_torch_function_mode_enabled = _is_tracing = _has_xpu = _always_false
 _get_cudnn_enabled = _profiler_enabled = _always_false
+# Every operator has a batching rule, so there is no fallback that `vmap` could allow or warn of.
+_is_vmap_fallback_enabled = _debug_only_are_vmap_fallback_warnings_enabled = _always_false
+_set_vmap_fallback_enabled = _debug_only_display_vmap_fallback_warnings = _always_false
 
 
 def _is_alias_of(first, second):

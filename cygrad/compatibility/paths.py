@@ -29,8 +29,6 @@ MODULES = {
     **dict.fromkeys(("torch._dynamo", "torch._dynamo.eval_frame", "torch._dynamo.utils", "torch._dynamo.decorators",
                      "torch._dynamo._trace_wrapped_higher_order_op"),
                     f"{_HERE}.compiler"), "torch._dynamo.config": f"{_HERE}.compiler:config",
-    "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
-        "apis", "eager_transforms", "functional_call", "vmap")},
     "torch.utils.hooks": f"{_HERE}.hooks", "torch.utils.deterministic": f"{_HERE}.switches",
     **dict.fromkeys(("torch.utils.tensorboard", "torch.utils.tensorboard.writer", "torch.utils.tensorboard.summary"),
                     f"{_HERE}.tensorboard"),
@@ -87,6 +85,9 @@ CLASSES = {
 }
 GATHERED = {
     "torch.utils._pytree": ("cygrad.utils.pytree", f"{_HERE}.pytree_names"),
+    # Modules of their own, because importing one sets its name in the module of its parent.
+    **dict.fromkeys(("torch._functorch", *(f"torch._functorch.{name}" for name in (
+        "apis", "eager_transforms", "functional_call", "vmap"))), ("cygrad.func", _LIBRARIES)),
     **{f"torch.nn.modules.{name}": _NN for name in CLASSES},
     "torch.nn.modules.utils": (f"{_HERE}.private", "cygrad.nn.utils"),
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
