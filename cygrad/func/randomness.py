@@ -55,8 +55,9 @@ class EntryGenerator:
         self.check()
         if level.randomness == "same":
             if function.__name__ == "weighted" and level in getattr(arguments[0], "levels", ()):
-                raise RuntimeError("multinomial: weights that differ between entries require different draws (got "
-                                   "randomness='same'). Use randomness='different'.")
+                raise RuntimeError("multinomial: Vmap does not currently support same randomness with a batched "
+                                   "tensor input, because weights that differ between entries require different draws "
+                                   "(got randomness='same'). Use randomness='different'.")
             return function(self.outer, *arguments)
         levels = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         name, first = function.__name__, arguments[0]
@@ -75,8 +76,8 @@ class EntryGenerator:
     def check(self):
         """Raise an error if the mode of the level is "error"."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). Pass "
-                               "randomness='different' or 'same', or draw outside of vmap.")
+            raise RuntimeError("vmap: called random operation while in randomness error mode (got "
+                               "randomness='error'). Pass randomness='different' or 'same', or draw outside of vmap.")
 
     def different(self):
         """Return the levels in the mode "different"."""

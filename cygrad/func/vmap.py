@@ -30,7 +30,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         Batch dimension of each argument; None for arguments that are the same for all entries. A single value applies
         to all tensors of a container.
     out_dims : int, None, or nested containers of them, default 0
-        Batch dimension of each result; None for results that are the same for all entries.
+        Batch dimension of each result; None for results that are the same for all entries or are not Tensors.
     randomness : {"error", "different", "same"}, default "error"
         Whether random numbers are different or the same for all entries; "error" raises an error for random numbers.
     chunk_size : int, optional
@@ -45,7 +45,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     Raises
     ------
     ValueError
-        On call: if dimensions and arguments do not match, or `func` returns other values than Tensors.
+        On call: if dimensions and arguments do not match, or `func` returns other values than Tensors where `out_dims`
+        is not None.
     RuntimeError
         On call: if `func` needs the values of elements, or draws random numbers with ``randomness="error"``.
 
@@ -84,7 +85,8 @@ def spread(prefix, tree, what):
         return [prefix] * len(tree_flatten(tree)[0])
     children, spec = tree_flatten(tree, lambda node: node is not tree)
     if spec.is_leaf():
-        raise ValueError(f"{what}: expected an integer or None for a leaf (got {prefix!r}).")
+        raise ValueError(f"{what}: is not compatible with the structure: it must be an int, None or a python "
+                         f"collection of ints (got {prefix!r} for a leaf).")
     if isinstance(prefix, dict) and isinstance(tree, dict) and prefix.keys() == tree.keys():
         parts = [prefix[key] for key in tree]
     elif isinstance(prefix, (list, tuple)) and isinstance(tree, (list, tuple)) and len(prefix) == len(tree):
@@ -102,7 +104,7 @@ def _inputs(name, in_dims, args):
         raise ValueError(f"{what}: in_dims must be an integer, or have the structure of the arguments (got "
                          f"{type(in_dims).__name__}).")
     if not args:
-        raise ValueError(f"{what}: expected at least one positional argument (got none). Pass tensors.")
+        raise ValueError(f"{what}: got no inputs (expected at least one positional argument).")
     leaves, spec = tree_flatten(args)
     leaves = [tensor(leaf) if isinstance(leaf, ndarray) else leaf for leaf in leaves]
     dims = spread(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, what)
@@ -112,11 +114,11 @@ def _inputs(name, in_dims, args):
             found.append(None)
             continue
         if not isinstance(leaf, Tensor):
-            raise ValueError(f"{what}: only Tensors have dimensions (got in_dim {dim} for a {type(leaf).__name__}). "
-                             "Pass None for it.")
+            raise ValueError(f"{what}: Got in_dim={dim} for an input but the input is of type "
+                             f"{type(leaf)} (expected a Tensor). Pass None for it.")
         if not -leaf.ndim <= dim < leaf.ndim:
-            raise ValueError(f"{what}: in_dim is out of range (got {dim} for a Tensor of {leaf.ndim} dimensions, "
-                             f"expected an integer from {-leaf.ndim} to {leaf.ndim - 1}).")
+            raise ValueError(f"{what}: Got in_dim={dim} for some input, but that input is a Tensor of "
+                             f"dimensionality {leaf.ndim} (expected an integer from {-leaf.ndim} to {leaf.ndim - 1}).")
         found.append(dim % leaf.ndim)
     return leaves, found, spec
 
@@ -124,11 +126,11 @@ def _inputs(name, in_dims, args):
 def _size(name, leaves, dims):
     sizes = {leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None}
     if not sizes:
-        raise ValueError(f"vmap({name}, ...)(<inputs>): all in_dims are None (got no batch dimension). At least one "
-                         "input needs a batch dimension.")
+        raise ValueError(f"vmap({name}, ...)(<inputs>): all in_dims are None (expected a batch dimension for at "
+                         "least one Tensor).")
     if len(sizes) > 1:
-        raise ValueError(f"vmap: batch dimensions differ in size (got {sorted(sizes)}). All arguments need the same "
-                         "batch size.")
+        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension (got sizes "
+                         f"{sorted(sizes)}).")
     return sizes.pop()
 
 
@@ -150,25 +152,36 @@ def _is_meta(value):
     return type(value) is Tensor and value.is_meta
 
 
+def _dims_of_results(name, out_dims, results):
+    """Return one dimension for each leaf of the results; that of a single Tensor may be in a tuple."""
+    what = f"vmap({name}, ..., out_dims={out_dims!r})(<inputs>): out_dims"
+    if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(results, Tensor):
+        out_dims = out_dims[0]
+    return spread(out_dims, results, what)
+
+
 def _collected(results, name, out_dims, level):
     """Return the results of all entries."""
     found, spec = tree_flatten(results)
-    dims = spread(out_dims, results, f"vmap({name}, ..., out_dims={out_dims!r})(<inputs>): out_dims")
+    dims = _dims_of_results(name, out_dims, results)
     made = []
     for result, dim in zip(found, dims, strict=True):
+        if dim is None and not isinstance(result, Tensor):
+            made.append(result)
+            continue
         if not isinstance(result, Tensor):
-            raise ValueError(f"vmap({name}, ...): the function must return Tensors (got {type(result).__name__}). "
-                             f"Return only tensors.")
+            raise ValueError(f"vmap({name}, ...): the function must return Tensors (got type {type(result)}). "
+                             "Return only tensors, or pass None as the out_dim of this result.")
         value = value_at(result, level)
         if dim is None:
             if value is not None:
-                raise ValueError(f"vmap({name}, ...): a result whose out_dim is None must be the same for all entries "
-                                 "(got one that depends on the entry). Pass a dimension for it.")
+                raise ValueError(f"vmap({name}, ...): can not return a BatchedTensor when out_dim is None (got a "
+                                 "result that depends on the entry). Pass a dimension for it.")
             made.append(result)
             continue
         if not -result.ndim - 1 <= dim <= result.ndim:
-            raise IndexError(f"vmap({name}, ...): out_dim is out of range (got {dim} for a result of {result.ndim} "
-                             "dimensions).")
+            raise IndexError(f"vmap({name}, ...): Dimension out of range (got out_dim {dim} for a result of "
+                             f"{result.ndim} dimensions).")
         if value is None:
             value = operators.expand(result, (level.size, *result.shape))
         made.append(operators.movedim(value, 0, dim))
@@ -186,5 +199,5 @@ def _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomnes
     _, out_spec = tree_flatten(parts[0])
     columns = zip(*[tree_flatten(part)[0] for part in parts], strict=True)
     joined = [column[0] if dim is None else operators.cat(list(column), dim)
-              for column, dim in zip(columns, spread(out_dims, parts[0], "vmap: out_dims"), strict=True)]
+              for column, dim in zip(columns, _dims_of_results(name, out_dims, parts[0]), strict=True)]
     return tree_unflatten(joined, out_spec)

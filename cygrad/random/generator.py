@@ -201,6 +201,11 @@ class Generator:
         new_state : Tensor
             What `get_state` gave.
 
+        Returns
+        -------
+        Generator
+            This generator.
+
         Raises
         ------
         TypeError
@@ -216,6 +221,7 @@ class Generator:
             raise RuntimeError(f"set_state: not a state of this generator (got {len(packed)} bytes, expected "
                                f"{STATE_SIZES[self.algorithm]}).")
         self._unpack(packed)
+        return self
 
     def clone_state(self):
         """Return an independent generator with the same state.
@@ -300,6 +306,13 @@ def per_entry(memory):
     """Return memory to draw into: under `vmap` for those of each entry, if they differ."""
     generator = current()
     return generator.per_entry(memory) if generator.algorithm == "vmap" else memory
+
+
+def algorithm_of(generator):
+    """Return the algorithm of a generator: under `vmap` of the one it draws from."""
+    while generator.algorithm == "vmap":
+        generator = generator.outer
+    return generator.algorithm
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws
-from cygrad.random.generator import chosen
+from cygrad.random.generator import algorithm_of, chosen
 from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
 
 __all__ = ["METHODS"]
@@ -257,7 +257,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     True
     """
     def draw(source, shape, kind):
-        blocks = (False,) if source.algorithm == "mt19937" else ()         # PyTorch draws one after the other
+        blocks = (False,) if algorithm_of(source) == "mt19937" else ()         # PyTorch draws one after the other
         return np.exp(draws.normal(source, shape, np.float64, mean, std, *blocks)).astype(kind)
     mean, std = _number(mean, "log_normal_", "mean"), _number(std, "log_normal_", "std")
     _check_continuous(self, "log_normal_", "std", std)

@@ -40,7 +40,7 @@ def test_a_given_generator_draws_in_the_mode_of_vmap(draw):
     assert cygrad.equal(found, again) and cygrad.equal(state, other)
     found, _ = drawn("same")
     assert len({tuple(entry.flatten().tolist()) for entry in found}) == 1
-    with pytest.raises(RuntimeError, match="vmap: the function draws random numbers"):
+    with pytest.raises(RuntimeError, match="vmap: called random operation while in randomness error mode"):
         drawn("error")
 
 
@@ -242,3 +242,35 @@ def test_threads_have_batches_of_their_own():
     found = in_threads(2, lambda i: cygrad.vmap(lambda x: x.sum() * i)(cygrad.ones(50 + i, 3)))
     assert [tuple(part.shape) for part in found] == [(50,), (51,)] and (found[1] == 3).all()
     np.testing.assert_array_equal(found[0].numpy(), np.zeros(50))
+
+
+def test_results_whose_out_dim_is_none_need_not_be_tensors():
+    x = cygrad.arange(6.0).reshape(2, 3)
+    assert cygrad.vmap(lambda row: "text", out_dims=None)(x) == "text"
+    doubled, name, nothing = cygrad.vmap(lambda row: (row * 2, "text", None), out_dims=(0, None, None))(x)
+    assert doubled.tolist() == (x * 2).tolist() and (name, nothing) == ("text", None)
+    chunked = cygrad.vmap(lambda row: (row * 2, "text"), out_dims=(0, None), chunk_size=1)(x)
+    assert chunked[0].tolist() == (x * 2).tolist() and chunked[1] == "text"
+    with pytest.raises(ValueError, match="got type <class 'str'>"):
+        cygrad.vmap(lambda row: "text")(x)
+    with pytest.raises(ValueError, match="can not return a BatchedTensor when out_dim is None"):
+        cygrad.vmap(lambda row: row, out_dims=None)(x)
+
+
+def test_out_dims_of_a_single_result_may_be_a_tuple():
+    x = cygrad.arange(6.0).reshape(2, 3)
+    assert cygrad.vmap(lambda row: row + 1, out_dims=(1,))(x).tolist() == (x + 1).t().tolist()
+    assert cygrad.vmap(lambda row: row + 1, out_dims=(1,), chunk_size=1)(x).tolist() == (x + 1).t().tolist()
+    with pytest.raises(ValueError, match="not compatible"):
+        cygrad.vmap(lambda row: row + 1, out_dims=(1, 0))(x)
+
+
+@pytest.mark.parametrize("draw", ["random_", "normal_", "cauchy_", "exponential_", "log_normal_", "uniform_"])
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_the_stream_of_pytorch_is_the_same_under_vmap(draw, randomness):
+    x = cygrad.zeros(4, 40)
+    given = x if randomness == "different" else x[0].clone()
+    expected = getattr(given, draw)(generator=cygrad.Generator(algorithm="mt19937").manual_seed(3)).clone()
+    generator = cygrad.Generator(algorithm="mt19937").manual_seed(3)
+    found = cygrad.vmap(lambda row: getattr(row.clone(), draw)(generator=generator), randomness=randomness)(x)
+    assert found.tolist() == expected.expand(4, 40).tolist()

@@ -268,3 +268,8 @@ def test_requires_grad_and_out():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_set_state_returns_the_generator():
+    generator = cygrad.Generator()
+    assert generator.set_state(generator.get_state()) is generator
