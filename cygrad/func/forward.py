@@ -27,7 +27,7 @@ def _duals(operation, primals, given):
     leaves, spec = tree_flatten(primals)
     directions = tree_flatten(given)[0]
     if tree_flatten(given)[1] != spec:
-        raise RuntimeError(f"{operation}: primals and tangents must have the same structure (got "
+        raise RuntimeError(f"{operation}: primals and tangents must have the same python structure (got "
                            f"{tree_flatten(given)[1]!r}, expected {spec!r}).")
     levels = list(active_levels())
     held = [strip(as_tensor(operation, "primals", leaf), levels) for leaf in leaves]

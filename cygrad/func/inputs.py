@@ -16,7 +16,7 @@ from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
 from cygrad._core.graph.argument_errors import as_callable
-from cygrad._core.graph.modes import inference_mode, is_grad_enabled
+from cygrad._core.graph.modes import enable_grad, inference_mode, is_grad_enabled
 from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.func.batched import active_levels, levels_of, restore, strip
@@ -71,14 +71,14 @@ def selected(operation, argnums, args):
     """Return the selected arguments, their positions, and whether it is a single one."""
     single = isinstance(argnums, int) and not isinstance(argnums, bool)
     if not single and (not isinstance(argnums, tuple) or not all(isinstance(number, int) for number in argnums)):
-        raise RuntimeError(f"{operation}: argnums must be an integer or a tuple of integers (got {argnums!r}).")
+        raise RuntimeError(f"{operation}: argnums must be int or Tuple[int, ...] (got {argnums!r}).")
     places = (argnums,) if single else argnums
     if not places:
-        raise RuntimeError(f"{operation}: argnums must not be empty (got an empty tuple).")
+        raise RuntimeError(f"{operation}: argnums must be non-empty (got an empty tuple).")
     for place in places:
         if not -len(args) <= place < len(args):
-            raise RuntimeError(f"{operation}: argnums is out of range (got {place} for {len(args)} positional "
-                               "arguments).")
+            raise RuntimeError(f"{operation}: argnums is out of range (got {place}, but there are only "
+                               f"{len(args)} positional inputs).")
     places = tuple(place % len(args) for place in places)
     if len(set(places)) < len(places):
         raise RuntimeError(f"{operation}: argnums must be unique (got {argnums}).")
@@ -111,8 +111,9 @@ class Inputs:
                 if held.is_inference():                      # which cannot require gradients
                     held = held.clone()
                 self.needed = self.needed or held.requires_grad
-                if self.recorded and held.requires_grad:
-                    own = held.view_as(held)
+                if held.requires_grad and (self.recorded or tangents.current_level() is None):
+                    with enable_grad():                      # a pullback may be called where gradients are recorded
+                        own = held.view_as(held)
                 elif tangents.current_level() is None:
                     own = held.detach()
                 else:                                        # which would lose its tangent
@@ -205,17 +206,18 @@ def with_aux(operation, results, has_aux):
 def outputs_of(operation, tree):
     leaves, spec = tree_flatten(tree)
     if not leaves:
-        raise RuntimeError(f"{operation}: the function must return at least one Tensor (got {tree!r}).")
+        raise RuntimeError(f"{operation}: Expected f to be a function that has non-empty output (got {tree!r}, "
+                           "expected at least one Tensor).")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{operation}: the function must return Tensors (got {type(leaf).__name__}).")
+            raise RuntimeError(f"{operation}: the function is expected to return only tensors (got type {type(leaf)}).")
     return leaves, spec
 
 
 def same_tree(operation, what, spec, tree):
     leaves, found = tree_flatten(tree)
     if found != spec:
-        raise RuntimeError(f"{operation}: {what} must have the expected structure (got {found!r}, expected {spec!r}).")
+        raise RuntimeError(f"{operation}: {what}: Expected pytree structure {spec!r} (got {found!r}).")
     return leaves
 
 

@@ -227,3 +227,14 @@ def test_transforms_compute_derivatives_in_inference_mode(mode, made_inside):
         assert cygrad.func.jvp(lambda v: v ** 3, (x,), (cygrad.ones(3),))[1].tolist() == [0, 3, 12]
         assert cygrad.is_inference_mode_enabled() is (mode is cygrad.inference_mode)
         assert not cygrad.is_grad_enabled()
+
+
+def test_a_pullback_made_without_recording_has_a_graph_to_the_inputs_where_it_is_called():
+    x = cygrad.tensor(3.0, requires_grad=True)
+    with cygrad.no_grad():
+        value, pull = cygrad.func.vjp(lambda x: x ** 2, x)
+    (slope,) = pull(cygrad.tensor(1.0))
+    assert not value.requires_grad and slope.requires_grad and slope.item() == 6
+    assert cygrad.autograd.grad(slope, x)[0].item() == 2
+    with cygrad.no_grad():
+        assert not cygrad.func.grad(lambda x: x ** 3)(x).requires_grad
