@@ -29,7 +29,7 @@ def elementwise(function, name, *args, **options):
     if not _is_sparse(input) or name.rstrip("_") not in KEEP_ZERO or any(map(_is_sparse, args[1:])):
         raise NotImplementedError(f"{name}: not supported for sparse tensors. Use to_dense() first.")
     input = input if name in ("neg", "negative", "positive", "conj") else input.coalesce()
-    found = input.with_values(function(input._values().clone() if name.endswith("_") else input._values(),
+    found = input.with_values(function(input._elements.clone() if name.endswith("_") else input._elements,
                                        *args[1:], **options))
     return _become(args[0], found) if name.endswith("_") else found
 
@@ -94,7 +94,7 @@ def matmul(input, other, *, out=None):
         result = matmul(transpose(other, 0, 1), swapped)
         return result.t() if input.ndim == 2 else result
     rows, columns = input._indices()
-    values = input._values() if other.ndim == 1 else input._values().unsqueeze(1)
+    values = input._elements if other.ndim == 1 else input._elements.unsqueeze(1)
     result = other.new_zeros((input.shape[0], *other.shape[1:])).index_add(
         0, rows, other.index_select(0, columns) * values)
     return result if out is None else out.copy_(result)
@@ -110,7 +110,7 @@ def _sparse_product(input, other):
     before = cygrad.repeat_interleave(times.cumsum(0) - times, times)
     place = other.crow_indices()[columns][which] + cygrad.arange(len(which)) - before
     indices = cygrad.stack([rows[which], other.col_indices()[place]])
-    found = made(indices, input._values()[which] * other._values()[place], (input.shape[0], other.shape[1]))
+    found = made(indices, input._elements[which] * other._elements[place], (input.shape[0], other.shape[1]))
     found = found.coalesce()
     return found if input.layout is COO else found.to_sparse(layout=input.layout)
 
@@ -151,7 +151,7 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     _check("sampled_addmm", Tensor, mat1, mat2)
     rows, columns = input._indices()
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
-    return input.with_values(input._values() * beta + products * alpha)
+    return input.with_values(input._elements * beta + products * alpha)
 
 
 # ------------------------------------------------------------------------------------------------------ arithmetic
@@ -169,13 +169,12 @@ def add(input, other, *, alpha=1, out=None):
     if not _is_sparse(input):
         return _into_dense(input, other, alpha)
     if input._indices() is other._indices():
-        return input.with_values(input._values() + alpha * other._values())
-    values = other._values() * alpha if alpha != 1 else other._values()
+        return input.with_values(input._elements + alpha * other._elements)
+    values = other._elements * alpha if alpha != 1 else other._elements
     dtype = cygrad.promote_types(input.dtype, other.dtype)
     input, values = input.to(dtype), values.to(dtype)
-    found = made(cygrad.cat([input._indices(), other._indices()], 1), cygrad.cat([input._values(), values]),
-                 input.shape, layout=input.layout)
-    return found if input.layout is COO else found.coalesce()
+    return made(cygrad.cat([input._indices(), other._indices()], 1), cygrad.cat([input._elements, values]),
+                input.shape, layout=input.layout).coalesce()
 
 
 def _into_dense(dense, sparse, alpha, in_place=False):
@@ -189,7 +188,7 @@ def _into_dense(dense, sparse, alpha, in_place=False):
                                f"{sparse.dtype}). Convert one of them first.")
         dense = dense.to(dtype)
     flat = dense.view(-1, *dense.shape[count:]) if in_place else dense.reshape(-1, *dense.shape[count:])
-    added = (flat.index_add_ if in_place else flat.index_add)(0, sparse._flat_indices(), sparse._values(), alpha=alpha)
+    added = (flat.index_add_ if in_place else flat.index_add)(0, sparse._flat_indices(), sparse._elements, alpha=alpha)
     return dense if in_place else added.view(dense.shape)
 
 
@@ -214,15 +213,15 @@ def mul(input, other, *, out=None):
     if not _is_sparse(input):
         input, other = other, input
     if isinstance(other, Number) or other.ndim == 0:
-        return input.with_values(input._values() * other)
+        return input.with_values(input._elements * other)
     if not _is_sparse(other):
         dense = cygrad.broadcast_to(other, input.shape)
-        return input.with_values(input._values() * dense[tuple(input._indices())])
+        return input.with_values(input._elements * dense[tuple(input._indices())])
     input, other = input.coalesce(), other.coalesce()
     mine, its = input._flat_indices(), other._flat_indices()
     place = cygrad.searchsorted(its, mine).clamp(max=max(len(its) - 1, 0))
     common = its[place] == mine if len(its) else cygrad.zeros(len(mine), dtype=cygrad.bool)
-    values = input._values()[common] * other._values()[place[common]]
+    values = input._elements[common] * other._elements[place[common]]
     return made(input._indices()[:, common], values, input.shape, True, input.layout)
 
 
@@ -230,7 +229,7 @@ def div(input, other, *, rounding_mode=None, out=None):
     """Return the quotient by a number."""
     if not _is_sparse(input) or (isinstance(other, Tensor) and other.ndim):
         raise NotImplementedError("div: sparse tensors can be divided by numbers only. Use to_dense() first.")
-    return input.coalesce().with_values(cygrad.div(input.coalesce()._values(), other, rounding_mode=rounding_mode))
+    return input.coalesce().with_values(cygrad.div(input.coalesce()._elements, other, rounding_mode=rounding_mode))
 
 
 def _in_place(function):
@@ -257,7 +256,7 @@ def transpose(input, dim0, dim1):
                            f"{input.sparse_dim()}).")
     order[dim0], order[dim1] = dim1, dim0
     layout = {CSR: CSC, CSC: CSR}.get(input.layout, COO)
-    return made(input._indices()[order[:input.sparse_dim()]], input._values(), [input.shape[dim] for dim in order],
+    return made(input._indices()[order[:input.sparse_dim()]], input._elements, [input.shape[dim] for dim in order],
                 layout is not COO, layout)
 
 
@@ -275,7 +274,7 @@ def index_select(input, dim, index):
     indices = input._indices()[:, where[:, 1]]
     indices = cygrad.cat([indices[:dim], where[:, :1].t(), indices[dim + 1:]])
     size = [len(wanted) if place == dim else length for place, length in enumerate(input.shape)]
-    return made(indices, input._values()[where[:, 1]], size)
+    return made(indices, input._elements[where[:, 1]], size)
 
 
 def select(input, dim, index):
@@ -287,8 +286,8 @@ def select(input, dim, index):
     there = input._indices()[dim] == index % size
     places = [place for place in range(input.sparse_dim()) if place != dim]
     if not places:
-        return input._values()[there].sum(0)
-    return made(input._indices()[places][:, there], input._values()[there],
+        return input._elements[there].sum(0)
+    return made(input._indices()[places][:, there], input._elements[there],
                 [length for place, length in enumerate(input.shape) if place != dim], input.is_coalesced())
 
 
@@ -304,7 +303,7 @@ def cat(tensors, dim=0, *, out=None):
         begin += part.shape[dim]
         indices.append(moved)
     size = [begin if place == dim else length for place, length in enumerate(tensors[0].shape)]
-    return made(cygrad.cat(indices, 1), cygrad.cat([part._values() for part in tensors]), size)
+    return made(cygrad.cat(indices, 1), cygrad.cat([part._elements for part in tensors]), size)
 
 
 def sparse_mask(input, mask):
@@ -312,7 +311,7 @@ def sparse_mask(input, mask):
     if not _is_sparse(mask):
         raise TypeError(f"sparse_mask: the mask must be a sparse tensor (got {type(mask).__name__}).")
     if _is_sparse(input):
-        return mul(input, mask.with_values(cygrad.ones_like(mask._values())))
+        return mul(input, mask.with_values(cygrad.ones_like(mask._elements)))
     return mask.with_values(input[tuple(mask._indices())])
 
 
@@ -337,11 +336,11 @@ def sum(input, dim=None, dtype=None):
     _check("sum", SparseTensor, input)
     input = input if dtype is None else input.to(dtype)
     if dim is None or dim == ():
-        return input._values().sum()
+        return input._elements.sum()
     dims = {_dimension("sum", input, one) for one in ((dim,) if isinstance(dim, int) else dim)}
     count = input.sparse_dim()
     inner = [one - count + 1 for one in dims if one >= count]
-    values = input._values().sum(inner) if inner else input._values()
+    values = input._elements.sum(inner) if inner else input._elements
     left = [one for one in range(count) if one not in dims]
     if not left:
         return values.sum(0)
@@ -391,7 +390,7 @@ def _softmax(input, dim, dtype, logarithm):
     for one in rest:
         group = group * input.shape[one] + input._indices()[one]
     found, group = cygrad.unique(group, return_inverse=True)
-    values = input._values()
+    values = input._elements
     shape = (len(found), *values.shape[1:])
     index = group.view(-1, *[1] * (values.ndim - 1)).expand(values.shape)
     largest = values.detach().new_full(shape, -float("inf")).scatter_reduce(0, index, values.detach(), "amax")
@@ -403,7 +402,7 @@ def _softmax(input, dim, dtype, logarithm):
 def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
     if dim is not None:
         raise NotImplementedError("norm: sparse tensors do not support `dim`. Use to_dense() first.")
-    return cygrad.linalg.vector_norm(input.coalesce()._values(), 2 if p == "fro" else p)
+    return cygrad.linalg.vector_norm(input.coalesce()._elements, 2 if p == "fro" else p)
 
 
 OPERATIONS = {
@@ -434,11 +433,11 @@ OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARS
 def values_of(operation, outputs, gradients=None, inputs=()):
     """Replace sparse outputs, their gradients and sparse inputs of a backward by their values."""
     gradients = [None] * len(outputs) if gradients is None else gradients
-    pairs = [(output._values(), _at_indices(operation, number, output, gradient)) if _is_sparse(output)
+    pairs = [(output._elements, _at_indices(operation, number, output, gradient)) if _is_sparse(output)
              else (output, gradient)
              for number, (output, gradient) in enumerate(zip(outputs, gradients, strict=True))]
     return ([output for output, _ in pairs], [gradient for _, gradient in pairs],
-            [place._values() if _is_sparse(place) else place for place in inputs])
+            [place._elements if _is_sparse(place) else place for place in inputs])
 
 
 def _at_indices(operation, number, output, gradient):

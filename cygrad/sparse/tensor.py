@@ -54,8 +54,8 @@ class SparseTensor(Tensor):
         return self._places
 
     def _values(self):
-        """Return the values."""
-        return self._elements
+        """Return the values, detached; those of `values` are differentiable."""
+        return self._elements.detach()
 
     def _nnz(self):
         """Return the number of stored elements."""
@@ -190,7 +190,7 @@ class SparseTensor(Tensor):
     def grad(self, value):
         if not isinstance(value, SparseTensor | None):
             raise TypeError(f"grad: expected a sparse tensor or None (got {type(value).__name__}).")
-        self._elements.grad = None if value is None else value._values()
+        self._elements.grad = None if value is None else value._elements
 
     def requires_grad_(self, requires_grad=True):
         """Set `requires_grad`; return the tensor."""
@@ -254,7 +254,7 @@ class SparseTensor(Tensor):
         """Copy another sparse tensor into this one."""
         if not isinstance(src, SparseTensor):
             raise TypeError(f"copy_: expected a sparse tensor (got {type(src).__name__}).")
-        self.__dict__.update(_places=src._indices().clone(), _elements=src._values().detach().clone().to(self.dtype),
+        self.__dict__.update(_places=src._indices().clone(), _elements=src._elements.detach().clone().to(self.dtype),
                              _sorted=src.is_coalesced())
         return self
 

@@ -204,3 +204,32 @@ def test_gather_elsewhere_is_as_ever():
     out = cygrad.empty(1, 2, dtype=cygrad.float64)
     assert cygrad.gather(x.detach(), 1, index, sparse_grad=True, out=out) is out
     assert cygrad.gather(x, 1, index).grad_fn.name() == "GatherBackward0"
+
+
+def test_a_sum_of_sparse_tensors_has_each_index_once_in_any_order():
+    def of(*places, value=1.0):
+        return cygrad.sparse_coo_tensor([places], [value] * len(places), (4,))
+    first, second = of(3, 1), of(1, 0, value=2.0)
+    for found in (first + second, second + first, first - -second):
+        assert found.is_coalesced() and found.indices().tolist() == [[0, 1, 3]]
+        assert found.values().tolist() == [2, 3, 1]
+    values = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    added = cygrad.sparse_coo_tensor([[3, 1]], values, (4,)) + second
+    (added.values() * cygrad.tensor([5.0, 7.0, 11.0])).sum().backward()
+    assert values.grad.tolist() == [11, 7]
+
+
+def test_gradients_of_a_sparse_leaf_accumulate_without_growing():
+    table = cygrad.nn.Embedding(4, 2, sparse=True)
+    for _ in range(3):
+        table(cygrad.tensor([2, 0])).sum().backward()
+    assert table.weight.grad._nnz() == 2 and table.weight.grad.to_dense()[2].tolist() == [3, 3]
+
+
+def test_raw_values_of_a_sparse_tensor_are_detached():
+    s = cygrad.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,)).requires_grad_()
+    assert s.coalesce().values().requires_grad and not s._values().requires_grad
+    with pytest.raises(RuntimeError, match="does not have a grad_fn"):
+        s._values().sum().backward()
+    s._values().mul_(3)
+    assert s.to_dense().tolist() == [3, 0, 6]
