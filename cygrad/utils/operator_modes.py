@@ -126,7 +126,7 @@ class Overload:
 
     def _function(self):
         package, functional = map(importlib.import_module, ("cygrad", "cygrad.nn.functional"))
-        for names in (vars(package), vars(functional), vars(Tensor), vars(operators)):
+        for names in (vars(package), vars(Tensor), vars(functional), vars(operators)):    # unfold is that of Tensor
             if self._name in names:
                 return names[self._name]
         return getattr(package, self._name)               # imported on first access

@@ -352,3 +352,8 @@ def test_debug_lists_operators():
     with pytest.raises(checkpoints.CheckpointError, match=r"operators, the first time:\n +aten\.sin\.default\(.*\) at "
                        r"(.|\n)*computed again:(.|\n)*aten\.cos\.default"):
         out.sum().backward()
+
+
+def test_unfold_among_the_operators_is_that_of_tensors():
+    x = cygrad.arange(5.0).reshape(1, 5)
+    assert ops.aten.unfold.default(x, 1, 3, 2).tolist() == x.unfold(1, 3, 2).tolist() == [[[0, 1, 2], [2, 3, 4]]]
