@@ -144,11 +144,11 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError(f"make_dual: Trying to set a forward gradient that has a different size (got "
                            f"{tuple(tangent.shape)}, expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
-        raise RuntimeError("make_dual: the tangent must not be a dual tensor of this level (got one). Unpack it with "
-                           "unpack_dual first.")
+        raise RuntimeError("make_dual: the tangent has a forward gradient at the same level (got a dual tensor). "
+                           "Unpack it with unpack_dual first.")
     if tangents.tangent(tensor) is not None:
-        raise RuntimeError("make_dual: the tensor must not be a dual tensor of this level (got one). Unpack it with "
-                           "unpack_dual first.")
+        raise RuntimeError("make_dual: the tensor has a forward gradient at the same level (got a dual tensor). Unpack "
+                           "it with unpack_dual first.")
     dual = tensor.view_as(tensor)
     if not tangents.enabled():
         return dual

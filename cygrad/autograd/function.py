@@ -63,7 +63,7 @@ class Function(metaclass=FunctionMeta):
                            "forward and backward static methods.")
 
     def __getattr__(self, name):
-        if hasattr(FunctionNode, name):
+        if hasattr(FunctionNode, name) or name == "_register_hook_dict":         # the latter of PyTorch's nodes only
             raise RuntimeError(f"{type(self).__name__}: Attribute '{name}' is invalid for this instance, which is not "
                                "a node of the graph. Use grad_fn of the result of apply().")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

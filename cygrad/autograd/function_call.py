@@ -100,9 +100,12 @@ class FunctionCall:
         """Return the vector of a product, with its shapes checked; None means 1."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
-                raise RuntimeError(f"{self.operation}: The vector v can only be None if the {what} of the "
-                                   "user-provided function is a single Tensor with a single element (got shape "
-                                   f"{', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of that shape.")
+                raise RuntimeError(f"{self.operation}: The vector v can only be None if the "
+                                   + ("input to the user-provided function is" if what == "input" else
+                                      "user-provided function returns")
+                                   + " a single Tensor with a single element (got shape "
+                                   + f"{', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of that "
+                                     "shape.")
             return None
         _, v = _tensors(self.operation, "v", v)
         if len(v) != len(like):

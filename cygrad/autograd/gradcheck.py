@@ -97,8 +97,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         raise AssertionError("gradcheck: check_batched_forward_grad requires check_forward_ad=True (got False). Set "
                              "check_forward_ad=True, or omit it.")
     if not check_backward_ad and not check_forward_ad:
-        raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
-                         "Omit check_backward_ad.")
+        raise AssertionError("gradcheck: Expected at least one of check_forward_ad and check_backward_ad to be True "
+                             "(got both False). Omit check_backward_ad.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     func, inputs = _of_values(func, inputs, masked)
     checked = _checked_inputs(inputs)
@@ -180,8 +180,8 @@ fast_mode, masked
     True
     """
     if not check_rev_over_rev and not check_fwd_over_rev:
-        raise AssertionError("gradgradcheck: nothing to check (got check_rev_over_rev=False and "
-                             "check_fwd_over_rev=False). Omit check_rev_over_rev.")
+        raise AssertionError("gradgradcheck: Expected at least one of check_fwd_over_rev and check_rev_over_rev to be "
+                             "True (got both False). Omit check_rev_over_rev.")
     func, inputs = _of_values(func, tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), masked)
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
@@ -214,7 +214,7 @@ def _of_values(func, inputs, masked):
     if not sparse:
         return func, inputs
     for value in sparse.values():
-        if not masked and value.detach().coalesce()._values().numel() < value.numel():
+        if not masked and value.detach().coalesce()._elements.numel() < value.numel():
             raise ValueError("gradcheck: the gradient of a sparse tensor has the indices of the tensor, so elements "
                              f"that are not there cannot be compared (got a tensor of layout {value.layout}). Pass "
                              "masked=True.")
@@ -222,7 +222,7 @@ def _of_values(func, inputs, masked):
     def of_values(*arguments):
         return func(*[sparse[number].with_values(value) if number in sparse else value
                       for number, value in enumerate(arguments)])
-    return of_values, tuple(value._values() if number in sparse else value for number, value in enumerate(inputs))
+    return of_values, tuple(value._elements if number in sparse else value for number, value in enumerate(inputs))
 
 
 def _checked_inputs(inputs):

@@ -145,7 +145,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outputs = _sequence("grad", outputs)
     inputs = list(_sequence("grad", inputs) if keys is None else inputs.values())
     if not inputs:
-        raise ValueError("grad: requires non-empty inputs (got an empty sequence, expected Tensors).")
+        raise ValueError("grad requires non-empty inputs (got an empty sequence, expected Tensors).")
     others = () if len(outputs) == len(inputs) == 1 and type(outputs[0]) is type(inputs[0]) is Tensor else [
         value for value in (*outputs, *inputs) if type(value) is not Tensor]
     if others and _any_have("with_values", others):
@@ -160,8 +160,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:
-        raise ValueError("grad: materialize_grads=True requires that unused inputs are allowed (got "
-                         "allow_unused=False). Omit allow_unused.")
+        raise ValueError("grad: Expected allow_unused to be True or not passed when materialize_grads=True (got "
+                         "False). Omit allow_unused.")
     keep = bool(create_graph if retain_graph is None else retain_graph)
     if others and _any_have("_entries", outputs):
         import cygrad

@@ -122,8 +122,9 @@ class Mutations:
     def unpack(self, keeper):
         """Return the tensor with its saved values."""
         if not self.open:
-            raise AssertionError("allow_mutation_on_saved_tensors: backward must run within the block in which the "
-                                 "graph was recorded (got a call after it). Call backward inside.")
+            raise AssertionError("allow_mutation_on_saved_tensors: Trying to backward outside of the "
+                                 "'allow_mutation_on_saved_tensors' context in which the graph was recorded. Call "
+                                 "backward inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
             raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was modified in place outside the "
                                f"block (got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify "

@@ -6,9 +6,9 @@ import weakref
 import cygrad
 from cygrad._core.custom.function import FunctionNode as BackwardCFunction
 from cygrad._core.dispatch import tangents
-from cygrad._core.engine.plan import captures, current_node, current_order, reaches, running
+from cygrad._core.engine.plan import captures, current_node, current_order, keeps_graph, reaches, running
 from cygrad._core.graph.inplace import set_version
-from cygrad._core.graph.node import AccumulateGrad
+from cygrad._core.graph.node import AccumulateGrad, Node
 from cygrad._core.graph.saved import SavedTensor, refuse_hooks
 from cygrad.autograd.function import DelayedError as Delayed
 from cygrad.autograd.function import Function
@@ -24,6 +24,7 @@ __all__ = [
     "_current_graph_task_execution_order",
     "_current_graph_task_id",
     "_force_original_view_tracking",
+    "_get_current_graph_task_keep_graph",
     "_is_checkpoint_valid",
     "_is_fwd_grad_enabled",
     "_is_multithreading_enabled",
@@ -45,6 +46,14 @@ def _current_graph_task_id():
     return next(iter(running()), -1)
 
 
+def _get_current_graph_task_keep_graph():
+    """Return whether the innermost backward of this thread retains the graph; raise outside of backward."""
+    if not running():
+        raise RuntimeError("_get_current_graph_task_keep_graph: this thread is not inside of a backward. Call it from "
+                           "a hook or a custom backward.")
+    return keeps_graph()
+
+
 def _current_autograd_node():
     """Return the node whose hooks or backward this thread is inside of; None outside of backward."""
     return current_node()
@@ -61,8 +70,10 @@ def _current_graph_task_execution_order():
 def _will_engine_execute_node(node):
     """Return whether the backward that this thread is inside of runs a node."""
     if not running():
-        raise RuntimeError("_will_engine_execute_node: this thread is not inside of a backward. Call it from a hook "
-                           "or a custom backward.")
+        raise RuntimeError("_will_engine_execute_node: can only be called during the backward pass (got a call "
+                           "outside). Call it from a hook or a custom backward.")
+    if not isinstance(node, Node):
+        raise RuntimeError(f"_will_engine_execute_node: expects an grad_fn (got {type(node).__name__}).")
     needed = reaches(node)
     if needed and captures() and isinstance(node, AccumulateGrad):
         raise RuntimeError("_will_engine_execute_node: a leaf node was passed, but we are currently running "
@@ -178,7 +189,8 @@ def _unsafe_set_version_counter(tensors, versions):
         tensors, versions = (tensors,), (versions,)
     for part, version in zip(tensors, versions, strict=True):
         if version < 0:
-            raise RuntimeError(f"_unsafe_set_version_counter: a version cannot be negative (got {version}).")
+            raise RuntimeError(f"_unsafe_set_version_counter: Cannot set a version to a negative number (got "
+                               f"{version}).")
         set_version(part, version)
 
 

@@ -41,8 +41,8 @@ def into(operation, result, out):
         return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
     as_tensor_argument(operation, "out", out)
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
-        raise RuntimeError(f"{operation}: out= does not record gradients, but an argument requires grad. Use the form "
-                           "without out=, or no_grad().")
+        raise RuntimeError(f"{operation}: out=... arguments don't support automatic differentiation, but one of the "
+                           "arguments requires grad. Use the form without out=, or no_grad().")
     try:
         return operators.written(result.detach(), out=out)
     except RuntimeError as error:

@@ -440,8 +440,9 @@ class Frame:
         calls = running()
         if holder.tensor is None:
             if calls and calls[0] == holder.asked_in:
-                raise CheckpointError("checkpoint: saved tensors can be unpacked once per backward (got a second "
-                                      "ctx.saved_tensors). Store the result of the first in a variable.")
+                raise CheckpointError("checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+                                      "once in this backward (got a second ctx.saved_tensors). Store the result of the "
+                                      "first in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved during recomputation than in forward. The "
@@ -491,9 +492,8 @@ class Frame:
                                   f"{position}, expected {len(self.holders)}). The function must be "
                                   "deterministic." + self.listed(found))
         if any(first != second for (first, _), (second, _) in zip(self.saved, found, strict=False)):
-            raise CheckpointError("checkpoint: recomputed tensors have different metadata than in forward. The "
-                                  "function must be deterministic."
-                                  + self.listed(found))
+            raise CheckpointError("checkpoint: Recomputed values for the following tensors have different metadata "
+                                  "than in forward. The function must be deterministic." + self.listed(found))
 
     def listed(self, found):
         """Return saved and recomputed tensors as text: those that differ, or all if `debug`."""

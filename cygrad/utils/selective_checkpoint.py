@@ -116,7 +116,7 @@ class _HandingOut(_Counting):
         if entry is _RECOMPUTE:
             return func(*args, **kwargs)
         if entry is _CONSUMED:
-            raise RuntimeError(f"checkpoint: trying to backward an extra time (the saved results of {func} were "
+            raise RuntimeError(f"checkpoint: Trying to backward an extra time (the saved results of {func} were "
                                "already used). A selective checkpoint supports one backward only.")
         self.storage[func][number] = _CONSUMED
         for value, version in entry:
@@ -171,7 +171,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         def policy(ctx, op, *args, **kwargs):
             return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE
     elif not callable(policy):
-        raise TypeError("create_selective_checkpoint_contexts: the policy must be either a function or a list of "
-                        f"operators (got {type(policy).__name__}).")
+        raise TypeError("create_selective_checkpoint_contexts: the policy must be either a function or a list of ops "
+                        f"(got {type(policy).__name__}).")
     storage = defaultdict(dict)
     return _Keeping(policy, storage), _HandingOut(storage, allow_cache_entry_mutation)

@@ -53,7 +53,7 @@ def test_shapes_and_dtypes_are_checked():
         (x * 2).backward(ones(3))
     with pytest.raises(RuntimeError, match=r"Mismatch in shape: .* a shape of \(\) and output\[0\] .* \(2,\)"):
         grad(x * 2, x, ones())
-    with pytest.raises(RuntimeError, match=r"wrong dtype \(got complex128, expected float64\)"):
+    with pytest.raises(RuntimeError, match=r"to have the same dtype, .* \(got complex128, expected float64\)"):
         (x * 2).backward(ones(2, dtype=cygrad.complex128))
     # A real gradient of another width is converted.
     (x * 2).backward(ones(2, dtype=cygrad.float32))
@@ -136,9 +136,9 @@ def test_grad_options():
     zeros = grad(x * 2, [x, unused], materialize_grads=True)[1]
     assert zeros.tolist() == [0.0, 0.0]
     assert zeros.dtype is FLOAT
-    with pytest.raises(ValueError, match="materialize_grads=True requires that unused inputs are allowed"):
+    with pytest.raises(ValueError, match="Expected allow_unused to be True or not passed when materialize_grads=True"):
         grad(x * 2, [x, unused], allow_unused=False, materialize_grads=True)
-    with pytest.raises(ValueError, match="grad: requires non-empty inputs"):
+    with pytest.raises(ValueError, match="grad requires non-empty inputs"):
         grad(x * 2, [])
     with pytest.raises(RuntimeError, match=r"One of the differentiated Tensors does not .* .got for input 0"):
         grad(x * 2, [ones()], allow_unused=True)
@@ -484,7 +484,7 @@ def test_saved_value_detached_since():
     a = x * 2
     y = a * a
     a.detach_()                                   # whose history the formula of y would need
-    with pytest.raises(RuntimeError, match=r"removed from the graph by detach_\(\)"):
+    with pytest.raises(RuntimeError, match=r"detached in-place, by detach_\(\)"):
         grad(y, x, create_graph=True)
 
 

@@ -223,7 +223,7 @@ def test_nodes_take_the_gradients_of_those_that_have_one(call, count):
     results[0].grad_fn.register_hook(lambda inputs, grads: seen.append(len(grads)))
     sum(result.sum() for result in results).backward()
     assert seen == [count, count]
-    with pytest.raises(TypeError, match="takes a gradient for each"):
+    with pytest.raises(TypeError, match=r"arguments, got .* instead"):
         results[0].grad_fn(*[result.detach() for result in results], None)
 
 

@@ -217,7 +217,7 @@ def test_calls_of_other_nodes():
 @pytest.mark.guarantee("G2")
 @pytest.mark.parametrize("gradients", [(), (cygrad.ones(2),) * 2, (1.0,), ([1.0, 2.0],)])
 def test_wrong_calls(gradients):
-    with pytest.raises(TypeError, match=r"MulBackward0: (takes a gradient|gradients must be)"):
+    with pytest.raises(TypeError, match=r"MulBackward0: (expected 1 arguments, got|gradients must be)"):
         (cygrad.ones(2, requires_grad=True) * 2).grad_fn(*gradients)
 
 

@@ -290,7 +290,7 @@ def test_detach_of_a_saved_input_is_an_error_in_backward(name, create_graph):
     x = a * 2
     y = SAVES[name](x, w)
     x.detach_()
-    with pytest.raises(RuntimeError, match=r"removed from the graph by detach_\(\).*Use detach\(\)"):
+    with pytest.raises(RuntimeError, match=r"detached in-place, by detach_\(\).*Use detach\(\)"):
         y.sum().backward(create_graph=create_graph)
 
 

@@ -150,7 +150,7 @@ def test_detach_in_place():
     assert not y.requires_grad
     assert y.grad_fn is None
     y.requires_grad_()
-    with pytest.raises(RuntimeError, match=r"removed from the graph by detach_\(\)"):
+    with pytest.raises(RuntimeError, match=r"detached in-place, by detach_\(\)"):
         z.sum().backward()                       # which saved y as an input
     assert x.grad is None
     assert y.grad is None

@@ -46,7 +46,7 @@ def test_nodes_that_run_and_leaves_under_grad():
     product.register_hook(lambda g: engine._will_engine_execute_node(leaf))
     with pytest.raises(RuntimeError, match=r"currently running autograd.grad\(\)"):
         grad(product.sum(), x)
-    with pytest.raises(RuntimeError, match="not inside of a backward"):
+    with pytest.raises(RuntimeError, match="during the backward pass"):
         engine._will_engine_execute_node(leaf)
 
 
@@ -73,7 +73,7 @@ def test_versions_can_be_set():
     assert x._version == 7
     engine._unsafe_set_version_counter(x, 3)
     assert x._version == 3
-    with pytest.raises(RuntimeError, match="a version cannot be negative"):
+    with pytest.raises(RuntimeError, match="Cannot set a version to a negative number"):
         engine._unsafe_set_version_counter(x, -1)
     engine._unsafe_set_version_counter(x, 7)
     with engine._unsafe_preserve_version_counter((x, cygrad.ones(1))):
@@ -235,3 +235,23 @@ def test_inference_mode_resizes_tensors_that_require_grad():
     with cygrad.inference_mode():
         assert x.resize_(2).tolist() == [0, 1]
     assert x.shape == (2,)
+
+
+def test_a_backward_knows_whether_it_retains_the_graph():
+    with pytest.raises(RuntimeError, match="not inside of a backward"):
+        engine._get_current_graph_task_keep_graph()
+    x, seen = cygrad.ones(2, requires_grad=True), []
+    y = (x * x).sum()
+    x.register_hook(lambda g: seen.append(engine._get_current_graph_task_keep_graph()))
+    y.backward(retain_graph=True)
+    y.backward(create_graph=True, retain_graph=True)
+    y.backward()
+    assert seen == [True, True, False]
+    node, given = cygrad.ones(2, requires_grad=True).sin().grad_fn, []
+    z = (x * 2).sum()
+    x.register_hook(lambda g: given.append(engine._will_engine_execute_node(node)))
+    z.backward()
+    assert given == [False]
+    x.register_hook(lambda g: engine._will_engine_execute_node(x))
+    with pytest.raises(RuntimeError, match="expects an grad_fn"):
+        (x * 2).sum().backward()

@@ -58,7 +58,7 @@ ONLY_CYGRAD_REFUSES = (
     ("abs: not implemented for bool", "a mask is no weight"),
     ("roll: dimension out of range", "PyTorch does not check the dimension of empty tensors"),
     ("softmax: needs float32 or float64", "PyTorch does not check the dtype of empty tensors"),
-    ("was removed from the graph by detach_()", "the history of what was saved is gone; formulas of torch's save less"),
+    ("detached in-place, by detach_()", "the history of the saved tensor is gone; formulas of torch's save less"),
     ("l1_elementwise: an inference tensor cannot be saved", "one pass over the arguments, which are kept"),
     ("no longer refers to the memory of its base", "PyTorch writes to memory outside of the view"),
     ("matmul: not implemented for bool", "torch multiplies masks only with vectors"),

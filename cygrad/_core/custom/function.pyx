@@ -748,9 +748,9 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
         if not isinstance(tensor, Tensor):
             raise TypeError(f"mark_dirty: expected Tensors (got {type(tensor).__name__}).")
         if not _holds(tuple(outputs), tensor):
-            raise RuntimeError(f"{node.name()}: some elements marked as dirty during the forward method were not "
-                               f"returned as output (got a {describe(tensor)}). The inputs that are modified in place "
-                               "must all be outputs of the Function.")
+            raise RuntimeError(f"{node.name()}: Some elements marked as dirty during the forward method were not "
+                               f"returned as output. The inputs that are modified in place must all be outputs of the "
+                               f"Function (got a {describe(tensor)} that is none).")
         if not _holds(arguments, tensor):
             warn_user(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). Do not pass other "
                       "Tensors.")
@@ -773,8 +773,9 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
             break
     if tensor.base is not None and tensor.view_kind == DIFFERENTIABLE_VIEW:
         if n > 1:
-            raise RuntimeError(f"{name}: a Function that modifies a view in place must return only that Tensor (got "
-                               f"{n} outputs). Apply it to a clone(), or split the Function.")
+            raise RuntimeError(f"{name}: your Function modifies inplace an input that is a view of another Tensor, so "
+                               f"it must return only that Tensor (got {n} outputs). Apply it to a clone(), or split "
+                               "the Function.")
         if edge != 0:
             raise RuntimeError(f"{name}: a view that the Function modifies in place must be its first Tensor argument "
                                f"(got it as number {edge}). Reorder the arguments, or apply the Function to a clone().")

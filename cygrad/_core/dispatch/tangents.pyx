@@ -67,9 +67,9 @@ def enter_level():
     cdef thread_state_t *state = thread_state()
     abort_trace("forward mode has no native form here")
     if state.dual_level:
-        raise RuntimeError("enter_dual_level: Nested forward mode AD is not supported (got a second level in this "
-                           "thread). Leave the outer level first, or take second derivatives by backward through "
-                           "forward mode.")
+        raise RuntimeError("enter_dual_level: Nested forward mode AD is not supported at the moment (got a second "
+                           "level in this thread). Leave the outer level first, or take second derivatives by backward "
+                           "through forward mode.")
     level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads share a level
     _levels[level] = {}
     exchange_mode(FORWARD_MODE, _forward_mode)
@@ -531,19 +531,20 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
         if not isinstance(tensor, Tensor):
             raise operation_error(TypeError, name, f"out must be a Tensor (got {type(tensor).__name__}).")
         if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
-            raise operation_error(RuntimeError, name, "out= does not record gradients, but an argument requires grad. "
-                                                      "Use the form without out=, or no_grad().")
+            raise operation_error(RuntimeError, name, "out=... arguments don't support automatic differentiation, "
+                                                      "but one of the arguments requires grad. Use the form without "
+                                                      "out=, or no_grad().")
         check_inplace(<Tensor>tensor, name, False)
         if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
             raise operation_error(RuntimeError, name, "elements of out overlap those of an argument. Pass another out, "
                                                       "or clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
-            raise operation_error(NotImplementedError, name, "out= does not keep tangents, but out has one. Use the "
-                                                             "form without out=.")
+            raise operation_error(NotImplementedError, name, "the out= function does not keep tangents, but out has "
+                                                             "one. Use the form without out=.")
     abort_trace("out= has no native form here")
     if thread_state().dual_level and has_tangents(operator, frame):
-        raise operation_error(RuntimeError, name, "out= does not keep tangents, but an argument has one. Use the form "
-                                                  "without out=.")
+        raise operation_error(RuntimeError, name, "the out= function does not keep tangents, but an argument has one. "
+                                                  "Use the form without out=.")
     return 0
 
 

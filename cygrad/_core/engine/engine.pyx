@@ -238,8 +238,9 @@ cdef array_t *_root_gradient(object output, object grad, str operation, int posi
             raise RuntimeError(f"{operation}: Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} "
                                f"and output[{position}] has a shape of {shape}.")
         if is_complex(given.dtype) != is_complex(root.dtype):
-            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
-                               f"{dtype_name(given.dtype).decode()}, expected {dtype_name(root.dtype).decode()}).")
+            raise RuntimeError(f"{operation}: output {position} and its gradient are required to have the same dtype, "
+                               f"as for real or complex (got {dtype_name(given.dtype).decode()}, expected "
+                               f"{dtype_name(root.dtype).decode()}).")
         if given.dtype != root.dtype:
             array = as_dtype(given, root.dtype)
             if array == NULL:
@@ -738,7 +739,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
             _build_plan(task, operation, roots)
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
-    task.keep = keep
+    task.keep = task.plan.keep = keep
     task.direct = direct
     task.recorded = create
     if create:

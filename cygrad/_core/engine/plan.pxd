@@ -63,6 +63,7 @@ ctypedef struct plan_t:
     int64_t work                    # rough cost of the plan
     int32_t any_python
     int32_t restricted        # some items are not needed
+    int32_t keep              # retain_graph
     int32_t shares_nodes      # another plan has claimed one of its nodes that is no leaf
     node_t *current           # the last node for which Python code has run; NULL before
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL

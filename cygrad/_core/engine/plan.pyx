@@ -506,6 +506,12 @@ def current_order():
             and (plan.items[plan.order[i]].executed or plan.items[plan.order[i]].captured)]
 
 
+def keeps_graph():
+    """Return whether the innermost backward of this thread retains the graph; False outside of backward."""
+    cdef plan_t *plan = NULL
+    return plans_of_thread(&plan, 1) > 0 and plan.keep != 0
+
+
 def captures():
     """
     Return whether the innermost backward of this thread returns gradients, as `grad` does, instead of accumulating.

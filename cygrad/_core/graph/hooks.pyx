@@ -143,7 +143,7 @@ cdef object call_accumulated(Hooks hooks, object leaf):
         result = hook(leaf)
         if result is not None:
             error = RuntimeError if isinstance(result, Tensor) else TypeError
-            raise error("register_post_accumulate_grad_hook: hooks must return None (got "
+            raise error("register_post_accumulate_grad_hook: hooks should return None (got "
                         f"{type(result).__name__}). Modify the leaf's .grad in place, or set it.")
 
 

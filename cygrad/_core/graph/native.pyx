@@ -214,8 +214,8 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
     cdef int edge
     if _was_detached(node, position):
         snprintf(message(), MESSAGE,
-                 b"%s: a tensor that backward needs was removed from the graph by detach_() (got the %s tensor of "
-                 b"shape %s saved as '%s'). Use detach(), which returns a second tensor.", node.op.node_name,
+                 b"%s: Trying to use a saved tensor that has been detached in-place, by detach_() (got the %s tensor "
+                 b"of shape %s saved as '%s'). Use detach(), which returns a second tensor.", node.op.node_name,
                  dtype_name(array.dtype), shape_text(array), layout.name)
         return RUNTIME_ERROR
     if found == kept.version:
@@ -683,8 +683,8 @@ def call_node(Node node not None, tuple gradients not None):
     cdef bint recorded = grad_enabled() or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
     cdef list grads = list(gradients)
     if len(grads) != node.c.n_outputs:
-        raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
-                        f"{node.c.n_outputs}).")
+        raise TypeError(f"{node.name()}: expected {node.c.n_outputs} arguments, got {len(grads)} instead. Pass a "
+                        "gradient or None for each output.")
     for gradient in grads:
         if gradient is not None and not isinstance(gradient, Tensor):
             raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")

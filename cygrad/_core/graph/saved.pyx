@@ -235,8 +235,8 @@ class SavedTensor:
     __slots__ = ("_node", "_position")
 
     def __init__(self, *arguments, **options):
-        raise RuntimeError("SavedTensor: creating one from Python is forbidden. Read one from a node as "
-                           "node._raw_saved_<name>.")
+        raise RuntimeError("SavedTensor: Trying to create a SavedTensor object from Python is forbidden. Read one "
+                           "from a node as node._raw_saved_<name>.")
 
     def unpack(self):
         """

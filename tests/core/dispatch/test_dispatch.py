@@ -61,7 +61,7 @@ def test_out_and_gradients():
     x = leaf(1.0, 2.0)
     for call in (lambda: cygrad.add(x, x, out=cygrad.empty(2, dtype=FLOAT)),
                  lambda: cygrad.exp(cygrad.ones(2, dtype=FLOAT), out=x)):
-        with pytest.raises(RuntimeError, match="out= does not record gradients"):
+        with pytest.raises(RuntimeError, match="arguments don't support automatic differentiation"):
             call()
     with cygrad.no_grad():
         assert cygrad.mul(x, x, out=x) is x
