@@ -23,6 +23,8 @@ def drawn(method, dtype, shape, *parameters):
     shape = tuple(shape)
     arrays = [np.broadcast_to(numpy_view(parameter.detach()), shape).astype("float64") for parameter in parameters]
     generator = chosen(None, method)
+    if generator.algorithm == "vmap":
+        generator = generator.for_all()
     if generator.algorithm == "mt19937" and method in ("poisson", "binomial"):
         found = np.empty(shape)
         options = (dtype is float32,) if method == "binomial" else ()

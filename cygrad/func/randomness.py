@@ -7,7 +7,7 @@ from cygrad._core.creation.factories import empty_like
 from cygrad.func.batched import dress, peel, restore, strip
 from cygrad.random.generator import current, own_generator
 
-__all__ = ["Entries", "drawing", "entries_of"]
+__all__ = ["Chunks", "Entries", "drawing", "entries_of"]
 
 
 class Entries(np.ndarray):
@@ -41,13 +41,15 @@ class EntryGenerator:
 
     algorithm = "vmap"
 
-    def __init__(self, level, outer):
-        self.level, self.outer = level, outer
+    def __init__(self, level, outer, chunks):
+        self.level, self.outer, self.chunks = level, outer, chunks
+        if chunks is not None:
+            chunks.start(outer)
 
     def over(self, generator):
         """Return what draws from another generator in the modes of these levels."""
         outer = self.outer.over(generator) if isinstance(self.outer, EntryGenerator) else generator
-        return EntryGenerator(self.level, outer)
+        return EntryGenerator(self.level, outer, self.chunks)
 
     def draw(self, function, *arguments):
         """Draw numbers in the mode of the level."""
@@ -89,15 +91,40 @@ class EntryGenerator:
         levels = list(self.different())
         return restore(empty_like(strip(memory, levels)), levels)
 
-    def __getattr__(self, name):
+    def for_all(self):
+        """Return the generator whose numbers are those of all entries; raise if they have different ones."""
         self.check()
         if self.level.randomness == "different":
             raise RuntimeError("vmap: this distribution does not support randomness='different'. Draw outside of vmap, "
                                "or use randomness='same'.")
-        return getattr(self.outer, name)
+        return self.outer.for_all() if isinstance(self.outer, EntryGenerator) else self.outer
+
+    def __getattr__(self, name):
+        return getattr(self.for_all(), name)
 
 
-def drawing(level):
-    """Draw random numbers in the mode of the level within a block."""
-    return own_generator(EntryGenerator(level, current()))
+class Chunks:
+    """Chunks of a batch that draw the same numbers: each begins with the states of generators of the first."""
+
+    def __init__(self):
+        self.states, self.started = {}, set()
+
+    def start(self, generator):
+        """Set the state of a generator that this chunk has not used yet."""
+        while isinstance(generator, EntryGenerator):
+            generator = generator.outer
+        if generator in self.started:
+            return
+        self.started.add(generator)
+        if generator in self.states:
+            generator.set_state(self.states[generator])
+        else:
+            self.states[generator] = generator.get_state()
+
+
+def drawing(level, chunks):
+    """Draw random numbers in the mode of the level within a block; `chunks` is None if they may differ."""
+    if chunks is not None:
+        chunks.started.clear()
+    return own_generator(EntryGenerator(level, current(), chunks))
 

@@ -9,7 +9,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import Level, entry, value_at
 from cygrad.func.inputs import as_arrays
-from cygrad.func.randomness import drawing
+from cygrad.func.randomness import Chunks, drawing
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
@@ -134,8 +134,8 @@ def _size(name, leaves, dims):
     return sizes.pop()
 
 
-def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
-    with Level(size, randomness) as level, drawing(level):
+def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunks=None):
+    with Level(size, randomness) as level, drawing(level, chunks):
         given = [leaf if dim is None else entry(operators.movedim(leaf, dim, 0), level)
                  for leaf, dim in zip(leaves, dims, strict=True)]
         results = func(*tree_unflatten(given, spec), **kwargs)
@@ -190,12 +190,12 @@ def _collected(results, name, out_dims, level):
 
 def _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunk_size):
     """Run the batch chunk by chunk, and concatenate the results."""
-    parts = []
+    parts, chunks = [], Chunks() if randomness == "same" else None
     for begin in range(0, size, chunk_size):
         count = min(chunk_size, size - begin)
         given = [leaf if dim is None else operators.narrow(leaf, dim, begin, count)
                  for leaf, dim in zip(leaves, dims, strict=True)]
-        parts.append(_run(func, name, given, dims, spec, kwargs, out_dims, count, randomness))
+        parts.append(_run(func, name, given, dims, spec, kwargs, out_dims, count, randomness, chunks))
     _, out_spec = tree_flatten(parts[0])
     columns = zip(*[tree_flatten(part)[0] for part in parts], strict=True)
     joined = [column[0] if dim is None else operators.cat(list(column), dim)

@@ -137,7 +137,7 @@ class SparseTensor(Tensor):
         for size in reversed(sizes):
             rest.append(found % size)
             found = found // size
-        indices = cygrad.stack(rest if self._layout is CSC else rest[::-1])
+        indices = cygrad.stack(rest if self._layout is CSC else rest[::-1]) if rest else self._places[:, :len(found)]
         return made(indices, values, self.shape, True, self._layout)
 
     def to_dense(self, dtype=None, *, masked_grad=None):

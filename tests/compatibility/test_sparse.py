@@ -233,3 +233,10 @@ def test_raw_values_of_a_sparse_tensor_are_detached():
         s._values().sum().backward()
     s._values().mul_(3)
     assert s.to_dense().tolist() == [3, 0, 6]
+
+
+def test_a_sparse_tensor_without_sparse_dimensions_is_coalesced():
+    s = cygrad.sparse_coo_tensor(cygrad.empty(0, 3, dtype=cygrad.int64), cygrad.ones(3, 2), (2,)).coalesce()
+    assert s._nnz() == 1 and s.indices().shape == (0, 1) and s.values().tolist() == [[3, 3]]
+    empty = cygrad.sparse_coo_tensor(cygrad.empty(0, 0, dtype=cygrad.int64), cygrad.ones(0, 2), (2,)).coalesce()
+    assert empty._nnz() == 0 and empty.to_dense().tolist() == [0, 0]

@@ -274,3 +274,39 @@ def test_the_stream_of_pytorch_is_the_same_under_vmap(draw, randomness):
     generator = cygrad.Generator(algorithm="mt19937").manual_seed(3)
     found = cygrad.vmap(lambda row: getattr(row.clone(), draw)(generator=generator), randomness=randomness)(x)
     assert found.tolist() == expected.expand(4, 40).tolist()
+
+
+@pytest.mark.parametrize("draw", [
+    lambda x, generator: x + cygrad.randn(3, generator=generator),
+    lambda x, generator: x + cygrad.poisson(cygrad.full((3,), 9.0), generator=generator),
+    lambda x, generator: cygrad.vmap(lambda y: y + cygrad.randn((), generator=generator), randomness="different")(x)])
+@pytest.mark.parametrize("algorithm", ["pcg64", "mt19937", None])
+def test_all_chunks_draw_the_same_numbers_with_randomness_same(draw, algorithm):
+    x = cygrad.zeros(5, 3)
+    generator = None if algorithm is None else cygrad.Generator(algorithm=algorithm).manual_seed(4)
+    cygrad.manual_seed(4)
+    whole = cygrad.vmap(lambda row: draw(row, generator), randomness="same")(x)
+    after = cygrad.rand(2, generator=generator).tolist()
+    assert all(row == whole[0].tolist() for row in whole.tolist())
+    if generator is not None:
+        generator.manual_seed(4)
+    cygrad.manual_seed(4)
+    chunked = cygrad.vmap(lambda row: draw(row, generator), randomness="same", chunk_size=2)(x)
+    assert chunked.tolist() == whole.tolist() and cygrad.rand(2, generator=generator).tolist() == after
+
+
+def test_chunks_draw_different_numbers_with_randomness_different():
+    chunked = cygrad.vmap(lambda row: row + cygrad.randn(3), randomness="different", chunk_size=2)(cygrad.zeros(5, 3))
+    assert len({tuple(row) for row in chunked.tolist()}) == 5
+
+
+@pytest.mark.parametrize("method", ["poisson", "binomial"])
+def test_counts_of_the_stream_of_pytorch_are_the_same_under_vmap(method):
+    given = (cygrad.full((40,), 9.0), cygrad.full((40,), 0.4))[:1 + (method == "binomial")]
+    draw = getattr(cygrad, method)
+    expected = draw(*given, generator=cygrad.Generator(algorithm="mt19937").manual_seed(3))
+    generator = cygrad.Generator(algorithm="mt19937").manual_seed(3)
+    found = cygrad.vmap(lambda row: draw(*given, generator=generator) + row, randomness="same")(cygrad.zeros(2))
+    assert found.tolist() == [expected.tolist()] * 2
+    with pytest.raises(RuntimeError, match="does not support randomness='different'"):
+        cygrad.vmap(lambda row: draw(*given) + row, randomness="different")(cygrad.zeros(2))
