@@ -43,6 +43,40 @@ def _shape_as_tensor(input):
     return cygrad.tensor(tuple(input.shape), dtype=cygrad.int64)
 
 
+def _unique2(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """Return unique elements, or slices along a dimension, their inverse and their counts; empty what is not asked."""
+    values, *others = cygrad.unique(self, sorted, True, True, dim)
+    return (values, *[part if asked else part.new_empty(0)
+                      for part, asked in zip(others, (return_inverse, return_counts), strict=True)])
+
+
+def _unique(self, sorted=True, return_inverse=False):
+    """Return the unique elements and their inverse."""
+    return _unique2(self, sorted, return_inverse)[:2]
+
+
+def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False):
+    """Return the unique slices along a dimension, their inverse and their counts."""
+    return _unique2(self, sorted, return_inverse, return_counts, dim)
+
+
+def _is_all_true(self):
+    """Return whether all elements of a bool tensor are true, as a tensor."""
+    return self.all()
+
+
+def _is_any_true(self):
+    """Return whether an element of a bool tensor is true, as a tensor."""
+    return self.any()
+
+
+def _standard_gamma(self, generator=None):
+    """Draw from the gamma distributions of these concentrations, with a gradient."""
+    from cygrad.distributions.gamma_samples import standard_gamma
+    with _own(generator, "_standard_gamma"):
+        return standard_gamma(self)
+
+
 def sym_ite(b, t, f):
     """Return `t` if `b` else `f`."""
     return t if b else f
@@ -99,10 +133,14 @@ def binomial(count, prob, generator=None):
     return operators.underived(operators.underived(successes, count, "binomial"), prob, "binomial")
 
 
+def _own(generator, operation):
+    from cygrad.random.generator import chosen, own_generator
+    return own_generator(chosen(generator, operation))
+
+
 def _drawn(generator, *arguments):
     from cygrad.distributions.samples import drawn
-    from cygrad.random.generator import chosen, own_generator
-    with own_generator(chosen(generator, arguments[0])):
+    with _own(generator, arguments[0]):
         return drawn(*arguments)
 
 

@@ -91,7 +91,7 @@ GATHERED = {
     **{f"torch.nn.modules.{name}": _NN for name in CLASSES},
     "torch.nn.modules.utils": (f"{_HERE}.private", "cygrad.nn.utils"),
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
-    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
+    "torch._VF": (f"{_HERE}.internal", "cygrad"), "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
     "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
     **dict.fromkeys(("torch._C._autograd", "torch._C._functions"), (f"{_HERE}.engine",)),
     "torch._vmap_internals": (f"{_HERE}.engine", "cygrad.func"),
@@ -130,6 +130,7 @@ FURTHER = {
     **dict.fromkeys(("torch.autograd", "torch.autograd.forward_ad", "torch.autograd.function",
                      "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     "torch.random": (f"{_HERE}.internal",),
+    **dict.fromkeys(("torch.autograd.gradcheck", "torch.autograd.functional"), (f"{_HERE}.jacobians",)),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
         "torch.utils.data.dataloader", "torch.utils.data.dataset", "torch.utils.data.sampler",
