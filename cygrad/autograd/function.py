@@ -5,6 +5,7 @@ import inspect
 import typing
 
 from cygrad._core import public_dir as _public_dir
+from cygrad._core.creation.factories import empty
 from cygrad._core.custom.function import FunctionNode, apply, function_node_type
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor, provide
@@ -229,11 +230,13 @@ class InplaceFunction(Function):
 class DelayedError(Function):
     """Passes tensors through, and raises in backward."""
 
+    _node_name = "Error"                         # as in PyTorch
+
     @staticmethod
     def forward(ctx, message, *tensors):
-        """Return aliases of the tensors."""
+        """Return aliases of the tensors that require grad, None for the others."""
         ctx.message = message
-        return tuple(None if tensor is None else tensor.detach() for tensor in tensors)
+        return tuple(tensor.detach() if tensor.requires_grad else None for tensor in tensors)
 
     @staticmethod
     def backward(ctx, *grads):
@@ -283,8 +286,8 @@ def once_differentiable(function):
         if not any(isinstance(grad, Tensor) and grad.requires_grad for grad in (*grads, *ctx.saved_tensors)):
             return results
         single = not isinstance(results, tuple)
-        results = (results,) if single else results
-        leaves = [result.detach().requires_grad_() if isinstance(result, Tensor) else None for result in results]
+        results, nothing = (results,) if single else results, empty(0)       # for an edge to no node
+        leaves = [result.detach().requires_grad_() if isinstance(result, Tensor) else nothing for result in results]
         refused = DelayedError.apply(
             f"{type(ctx).__name__}: trying to differentiate twice a function that was marked with "
             "@once_differentiable. Write its backward with recorded operations, without the decorator.", *leaves)

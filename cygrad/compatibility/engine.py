@@ -17,19 +17,24 @@ __all__ = [
     "AccumulateGrad",
     "BackwardCFunction",
     "DelayedError",
+    "Resize",
     "SavedTensor",
     "UndefinedGrad",
+    "_add_cached_tensor",
     "_WeakTensorRef",
     "_current_autograd_node",
     "_current_graph_task_execution_order",
     "_current_graph_task_id",
     "_force_original_view_tracking",
     "_get_current_graph_task_keep_graph",
+    "_is_cached_tensor",
     "_is_checkpoint_valid",
     "_is_fwd_grad_enabled",
     "_is_multithreading_enabled",
     "_is_view_replay_enabled",
+    "_remove_cached_tensor",
     "_saved_tensors_hooks_is_enabled",
+    "_set_cached_tensors_enabled",
     "_set_fwd_grad_enabled",
     "_unsafe_preserve_version_counter",
     "_unsafe_set_version_counter",
@@ -62,8 +67,12 @@ def _current_autograd_node():
 def _current_graph_task_execution_order():
     """Return the nodes that the current backward runs, in its order."""
     if not running():
-        raise RuntimeError("_current_graph_task_execution_order: this thread is not inside of a backward. Call it "
-                           "from a hook or a custom backward.")
+        raise RuntimeError("_current_graph_task_execution_order: should only be called during the backward pass (got "
+                           "a call outside). Call it from a hook or a custom backward.")
+    if set_multithreading_enabled._mode:
+        raise RuntimeError("_current_graph_task_execution_order: expects the current backward to be executed with "
+                           "multithreading disabled, because threads share its nodes. Call it within "
+                           "set_multithreading_enabled(False).")
     return current_order()
 
 
@@ -192,6 +201,45 @@ def _unsafe_set_version_counter(tensors, versions):
             raise RuntimeError(f"_unsafe_set_version_counter: Cannot set a version to a negative number (got "
                                f"{version}).")
         set_version(part, version)
+
+
+class Resize(Function):
+    """View a tensor in another shape of as many elements."""
+
+    @staticmethod
+    def forward(ctx, tensor, sizes):
+        """Return the view."""
+        ctx.shape = tensor.shape
+        if cygrad.Size(sizes).numel() != tensor.numel():
+            raise RuntimeError(f"Resize: expected a shape of {tensor.numel()} elements (got {tuple(sizes)}).")
+        return tensor.contiguous().view(sizes)
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Return the gradient in the shape of the tensor."""
+        return grad.contiguous().view(ctx.shape), None
+
+
+_cached = weakref.WeakValueDictionary()                # by id
+
+
+def _set_cached_tensors_enabled(enabled):
+    """Accept whether cached tensors are told apart; there is no difference here."""
+
+
+def _add_cached_tensor(tensor):
+    """Mark a tensor as one that a cache holds."""
+    _cached[id(tensor)] = tensor
+
+
+def _remove_cached_tensor(tensor):
+    """Remove the mark of a tensor."""
+    _cached.pop(id(tensor), None)
+
+
+def _is_cached_tensor(tensor):
+    """Return whether a tensor is marked."""
+    return id(tensor) in _cached
 
 
 class UndefinedGrad:

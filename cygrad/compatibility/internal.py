@@ -96,6 +96,15 @@ DisableTorchFunctionSubclass = DisableTorchFunction = Disabled
 _DisableTorchDispatch = no_dispatch = functools.partial(Disabled, 2)
 
 
+def _new_zeros_with_same_feature_meta(self, other, *, self_num_batch_dims=0):
+    """Return zeros with the layout of `other`, once for each index of the first dimensions of `self`."""
+    batch = self.shape[:self_num_batch_dims]
+    size = other.untyped_storage().nbytes() // other.itemsize
+    memory = cygrad.zeros(batch.numel() * size, dtype=other.dtype)
+    strides = [size * batch[place + 1:].numel() for place in range(len(batch))]
+    return memory.as_strided([*batch, *other.shape], [*strides, *other.stride()], other.storage_offset())
+
+
 # ------------------------------------------------------------------------------------------------- control flow
 
 def cond(pred, true_fn, false_fn, operands=()):

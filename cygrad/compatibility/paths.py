@@ -93,7 +93,7 @@ GATHERED = {
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._VF": (f"{_HERE}.internal", "cygrad"), "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
     "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
-    **dict.fromkeys(("torch._C._autograd", "torch._C._functions"), (f"{_HERE}.engine",)),
+    **dict.fromkeys(("torch._C._autograd", "torch._C._functions", "torch.autograd._functions"), (f"{_HERE}.engine",)),
     "torch._vmap_internals": (f"{_HERE}.engine", "cygrad.func"),
     "torch.jit.annotations": ("typing", _LIBRARIES),
     **dict.fromkeys(("torch.jit._script", "torch.jit._trace", "torch.jit._state"), (f"{_HERE}.jit",)),

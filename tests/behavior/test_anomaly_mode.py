@@ -239,3 +239,16 @@ def test_nested_backward_names_what_induced_it():
     texts = [str(entry.message).partition(".")[0] for entry in caught]
     assert [text for text in texts if text.startswith("Error")] == [          # one for each backward that fails
         "Error detected in MulBackward0"] * 2
+
+
+def test_the_traceback_is_printed_where_warnings_are_errors(capsys):
+    with set_detect_anomaly(True):
+        x = leaf(1.0, 2.0)
+        middle = x + 1
+        y = middle ** 2
+        middle += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err

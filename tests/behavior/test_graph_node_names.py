@@ -54,3 +54,30 @@ def test_the_gradient_of_a_sum_is_expanded():
             nodes.append(nodes[-1].next_functions[0][0])
         names.append(sorted(node.name().removeprefix("torch::autograd::") for node in nodes))
     assert names[0] == names[1] and "ExpandBackward0" in names[0]
+
+
+def test_a_gradient_with_a_graph_is_a_copy_and_refuses_a_second_derivative_by_an_error_node():
+    class Product(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor, y):
+            ctx.save_for_backward(x, y)
+            return x * y * factor
+
+        @staticmethod
+        @cygrad.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            x, y = ctx.saved_tensors
+            return gradient * y, None, gradient * x
+
+    x, y = cygrad.ones(3, requires_grad=True), cygrad.ones(3, requires_grad=True)
+    Product.apply(x, 1, y).sum().backward(cygrad.ones((), requires_grad=True), create_graph=True)
+    (nothing, _), (error, _) = x.grad.grad_fn.next_functions
+    assert (x.grad.grad_fn.name(), nothing, error.name()) == ("CopyBackwards", None, "Error")
+    assert [node is None for node, _ in error.next_functions] == [False, True, False]
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        x.grad.sum().backward()
+    a = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    (a ** 3).sum().backward(create_graph=True)
+    assert a.grad.grad_fn.name() == "CopyBackwards"
+    (second,) = cygrad.autograd.grad(a.grad.sum(), a)
+    assert second.tolist() == [6, 12]

@@ -8,7 +8,7 @@ import pytest
 import cygrad
 from cygrad import nn
 from cygrad.autograd import forward_ad, grad
-from cygrad.compatibility import engine
+from cygrad.compatibility import engine, internal
 from cygrad.compatibility.hooks import RemovableHandle
 
 
@@ -22,14 +22,19 @@ def test_the_current_node_and_the_order_are_those_of_the_running_backward():
     y.grad_fn.register_hook(lambda *gradients: seen.append(engine._current_autograd_node() is y.grad_fn))
     product.grad_fn.register_hook(lambda *gradients: seen.append(
         [node.name() for node in engine._current_graph_task_execution_order()]))
-    total.backward(retain_graph=True)
+    with engine.set_multithreading_enabled(False):
+        total.backward(retain_graph=True)
     assert seen == [True, ["SumBackward0", "MulBackward0", "CosBackward0", "SinBackward0",
                            "AccumulateGrad"], True]
-    grad(total, y, retain_graph=True)
+    with engine.set_multithreading_enabled(False):
+        grad(total, y, retain_graph=True)
     assert seen[4] == ["SumBackward0", "MulBackward0", "SinBackward0"]
     assert engine._current_autograd_node() is None
-    with pytest.raises(RuntimeError, match="not inside of a backward"):
+    with pytest.raises(RuntimeError, match="during the backward pass"):
         engine._current_graph_task_execution_order()
+    product.register_hook(lambda g: engine._current_graph_task_execution_order())
+    with pytest.raises(RuntimeError, match="multithreading disabled"):
+        total.backward()
 
 
 def test_nodes_that_run_and_leaves_under_grad():
@@ -255,3 +260,27 @@ def test_a_backward_knows_whether_it_retains_the_graph():
     x.register_hook(lambda g: engine._will_engine_execute_node(x))
     with pytest.raises(RuntimeError, match="expects an grad_fn"):
         (x * 2).sum().backward()
+
+
+def test_cached_tensors_are_marked_by_identity():
+    x = cygrad.ones(2)
+    engine._add_cached_tensor(x)
+    assert engine._is_cached_tensor(x) and not engine._is_cached_tensor(cygrad.ones(2))
+    engine._remove_cached_tensor(x)
+    assert not engine._is_cached_tensor(x)
+
+
+def test_resize_is_a_view_with_a_gradient():
+    x = cygrad.ones(4, requires_grad=True)
+    (engine.Resize.apply(x, (2, 2)) * cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3, 4]
+    with pytest.raises(RuntimeError, match="4 elements"):
+        engine.Resize.apply(x, (3,))
+
+
+@pytest.mark.parametrize("other", [cygrad.ones(2, 3), cygrad.ones(3, 2).t(), cygrad.ones(5)[1:3], cygrad.ones(0, 2)])
+def test_zeros_with_the_layout_of_another_tensor_for_each_entry_of_a_batch(other):
+    for dims in range(3):
+        found = internal._new_zeros_with_same_feature_meta(cygrad.ones(4, 5), other, self_num_batch_dims=dims)
+        assert found.shape == ((4, 5)[:dims] + other.shape) and not found.count_nonzero()
+        assert found.stride()[dims:] == other.stride() and found.storage_offset() == other.storage_offset()

@@ -331,7 +331,7 @@ def function_node_type(function):
     type
         A subclass of `FunctionNode`, ``<Name>Backward``.
     """
-    cdef type made = type(function.__name__ + "Backward", (FunctionNode,), {
+    cdef type made = type(getattr(function, "_node_name", function.__name__ + "Backward"), (FunctionNode,), {
         "__doc__": f"A node of the custom function {function.__name__}.", "__module__": function.__module__,
         "_forward_cls": function})
     (<_Type *>made).tp_new = _bare_new          # for node_new

@@ -49,6 +49,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport forget_place, has_pending, release_pending
 
 import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
+import sys
 import threading
 from collections import namedtuple
 
@@ -301,6 +302,7 @@ cdef object explain(Node node, object error):
             warn_user(text)
         except Warning:                  # warnings are errors: raise the error of backward instead
             error.add_note(text)
+            print(text, file=sys.stderr)
 
 
 cdef int raise_nan(Node node, int number) except -1:
@@ -612,6 +614,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
             break
         # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
+                 gradient.new_empty(gradient.shape).copy_(gradient)          # as in PyTorch: CopyBackwards
+                 if grad_enabled() and gradient.array.contiguous and not (is_tracing() or thread_state().modes) else
                  gradient.clone() if leaf.array.contiguous and (
                      gradient.array.contiguous or is_meta(gradient.array)) else
                  gradient.contiguous() if leaf.array.contiguous else
