@@ -105,6 +105,21 @@ def _new_zeros_with_same_feature_meta(self, other, *, self_num_batch_dims=0):
     return memory.as_strided([*batch, *other.shape], [*strides, *other.stride()], other.storage_offset())
 
 
+def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+                         output_padding, groups, output_mask):
+    """Return the gradients of a convolution for its input, its weight and its bias; None where not asked."""
+    places = [place for place, asked in enumerate(output_mask) if asked]
+    values = [input, weight, input.new_zeros(grad_output.shape[1])]
+
+    def of_asked(*asked):
+        given = list(values)
+        for place, value in zip(places, asked, strict=True):
+            given[place] = value
+        return cygrad.convolution(*given, stride, padding, dilation, transposed, output_padding, groups)
+    found = iter(cygrad.func.vjp(of_asked, *[values[place] for place in places])[1](grad_output)) if places else None
+    return tuple(next(found) if asked else None for asked in output_mask)
+
+
 # ------------------------------------------------------------------------------------------------- control flow
 
 def cond(pred, true_fn, false_fn, operands=()):

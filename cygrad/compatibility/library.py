@@ -189,7 +189,8 @@ class _Namespace:
         if found is None and self._name == "aten" and not name.startswith("__"):
             found = getattr(operator_modes.ops.aten, name, None)
             if found is None:                        # libraries keep tables of them: refuse calls only
-                found = CustomOpDef(f"aten::{name}", getattr(cygrad, name, None))
+                from cygrad.compatibility import internal
+                found = CustomOpDef(f"aten::{name}", getattr(cygrad, name, None) or vars(internal).get(name))
         if found is None:
             raise AttributeError(f"torch.ops.{self._name}.{name} is not in cygrad: there is no operator of this name. "
                                  "Define it with torch.library.custom_op.")

@@ -136,7 +136,7 @@ def _size(name, leaves, dims):
 
 def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunks=None):
     with Level(size, randomness) as level, drawing(level, chunks):
-        given = [leaf if dim is None else entry(operators.movedim(leaf, dim, 0), level)
+        given = [leaf if dim is None else entry(operators.movedim(leaf, dim, 0) if dim else leaf, level)
                  for leaf, dim in zip(leaves, dims, strict=True)]
         results = func(*tree_unflatten(given, spec), **kwargs)
         made = _collected(results, name, out_dims, level)
@@ -184,7 +184,7 @@ def _collected(results, name, out_dims, level):
                              f"{result.ndim} dimensions).")
         if value is None:
             value = operators.expand(result, (level.size, *result.shape))
-        made.append(operators.movedim(value, 0, dim))
+        made.append(operators.movedim(value, 0, dim) if dim else value)
     return tree_unflatten(made, spec)
 
 

@@ -243,7 +243,7 @@ def test_nested_backward_names_what_induced_it():
 
 def test_the_traceback_is_printed_where_warnings_are_errors(capsys):
     with set_detect_anomaly(True):
-        x = leaf(1.0, 2.0)
+        x = cygrad.tensor([1.0, 2.0], requires_grad=True)
         middle = x + 1
         y = middle ** 2
         middle += 1

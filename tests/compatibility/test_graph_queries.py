@@ -284,3 +284,18 @@ def test_zeros_with_the_layout_of_another_tensor_for_each_entry_of_a_batch(other
         found = internal._new_zeros_with_same_feature_meta(cygrad.ones(4, 5), other, self_num_batch_dims=dims)
         assert found.shape == ((4, 5)[:dims] + other.shape) and not found.count_nonzero()
         assert found.stride()[dims:] == other.stride() and found.storage_offset() == other.storage_offset()
+
+
+def test_sequence_numbers_order_nodes_that_are_ready():
+    for first, second in (("a", "b"), ("b", "a")):
+        x, order = cygrad.ones(3, requires_grad=True), []
+        a, b = x * 2, x * 3
+        c = a * b
+        nodes = {"a": a, "b": b, "c": c}
+        for name, tensor in nodes.items():
+            tensor.register_hook(lambda g, name=name, order=order: order.append(name))
+        for number, name in ((100, first), (99, second), (98, "c")):     # c has the smallest, and is needed by both
+            nodes[name].grad_fn._set_sequence_nr(number)
+            assert nodes[name].grad_fn._sequence_nr() == number
+        c.sum().backward()
+        assert order == ["c", first, second] and x.grad.tolist() == [12, 12, 12]

@@ -27,7 +27,7 @@ def test_analytical_jacobians_tell_whether_backward_is_deterministic():
     assert found[1].tolist() == cygrad.eye(4)[[0, 2, 1, 3]].tolist()
     with pytest.warns(FutureWarning):
         assert not jacobians.get_analytical_jacobian((x,), Noisy.apply(x))[1]
-    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="Expected grad_out to be 1.0"):
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="Expected grad_out to be 1"):
         jacobians.get_analytical_jacobian((x,), x * 2, grad_out=2.0)
 
 
@@ -56,3 +56,20 @@ def test_variants_of_unique_return_empty_tensors_for_what_is_not_asked():
     assert inverse.tolist() == [1, 0, 1] and counts.tolist() == [1, 2]
     rows, inverse, counts = internal.unique_dim(cygrad.tensor([[1, 2], [1, 2]]), 0, return_counts=True)
     assert rows.tolist() == [[1, 2]] and inverse.numel() == 0 and counts.tolist() == [2]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("mask", [(True, True, True), (False, True, False), (True, False, True), (False, False, False)])
+def test_gradients_of_a_convolution_are_those_of_backward_and_have_gradients(mask, transposed):
+    x = cygrad.rand(2, 4, 5, 5, dtype=cygrad.float64, requires_grad=True)
+    w = cygrad.rand(4, 2, 3, 3, dtype=cygrad.float64, requires_grad=True)
+    b = cygrad.rand(4, dtype=cygrad.float64, requires_grad=True)
+    options = [2, 2], [1, 1], [1, 1], transposed, [0, 0], 2
+    y = cygrad.convolution(x, w, b, *options)
+    gradient = cygrad.rand(*y.shape, dtype=cygrad.float64)
+    expected = cygrad.autograd.grad(y, (x, w, b), gradient)
+    found = internal.convolution_backward(gradient, x, w, [4], *options, mask)
+    for asked, ours, wanted in zip(mask, found, expected, strict=True):
+        assert ours is None if not asked else cygrad.allclose(ours, wanted)
+    if mask[0]:
+        assert cygrad.autograd.grad(found[0].sum(), w)[0].shape == w.shape

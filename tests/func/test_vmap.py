@@ -310,3 +310,9 @@ def test_counts_of_the_stream_of_pytorch_are_the_same_under_vmap(method):
     assert found.tolist() == [expected.tolist()] * 2
     with pytest.raises(RuntimeError, match="does not support randomness='different'"):
         cygrad.vmap(lambda row: draw(*given) + row, randomness="different")(cygrad.zeros(2))
+
+
+def test_a_batch_in_the_first_dimension_is_passed_and_returned_without_a_view():
+    x = cygrad.ones(2, 3)
+    assert cygrad.vmap(lambda row: row)(x) is x
+    assert cygrad.vmap(lambda row: row.add_(1))(x) is x and x.tolist() == [[2] * 3] * 2

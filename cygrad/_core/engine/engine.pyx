@@ -356,7 +356,6 @@ cdef class GraphTask:
     """One call of backward: its plan and options."""
 
     cdef plan_t plan
-    cdef bint keep                  # retain_graph
     cdef bint recorded              # create_graph
     cdef bint direct                # inputs are the ends of a part of the graph: nodes beyond are not executed
     cdef list gradients             # create_graph: the Tensor waiting in each buffer, or None
@@ -383,10 +382,10 @@ cdef class GraphTask:
             return self.run_team()
         while True:
             if self.plan.n_items <= BRIEF and self.plan.work <= BRIEF_WORK:
-                status = advance(&self.plan, &position, self.keep)
+                status = advance(&self.plan, &position, self.plan.keep)
             else:
                 with nogil:
-                    status = advance(&self.plan, &position, self.keep)
+                    status = advance(&self.plan, &position, self.plan.keep)
             if status == FINISHED:
                 return 0
             if status == CHECK_SIGNALS:
@@ -417,7 +416,7 @@ cdef class GraphTask:
                     self.run_python(item)
                     continue
                 with nogil:
-                    status = run_watched_item(&self.plan, item, self.keep, look, &clean, &nan_in)
+                    status = run_watched_item(&self.plan, item, self.plan.keep, look, &clean, &nan_in)
                 check(status)
                 if nan_in >= 0:
                     raise_nan(<Node>item.node.object, nan_in)
@@ -441,7 +440,7 @@ cdef class GraphTask:
     cdef int run_team(self) except -1:
         cdef int status
         with nogil:
-            status = run_with_team(&self.plan, self.keep, _python_item, <void *>self)
+            status = run_with_team(&self.plan, self.plan.keep, _python_item, <void *>self)
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -522,7 +521,7 @@ cdef class GraphTask:
             results = []
         elif c.gradient == NULL and self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
             try:
-                results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
+                results = node.apply(grads, self.plan.keep, self.recorded, wanted_arguments(&self.plan, item))
             except RuntimeError as error:
                 if c.backward != NULL and type(error) is RuntimeError and node.name() not in str(error):
                     error.args = (f"{node.name()}: {error}",)          # as _name_node() does for a native backward
@@ -561,7 +560,7 @@ cdef class GraphTask:
                 self.plan.sums[item.buffers + i] = retain((<Tensor>grads[i]).array)
         item.captured = 0
         with nogil:
-            status = run_node(&self.plan, item, out, self.keep)
+            status = run_node(&self.plan, item, out, self.plan.keep)
         item.captured = captured
         cdef list results = [None] * c.n_edges
         for i in range(c.n_edges):
@@ -743,7 +742,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
             _build_plan(task, operation, roots)
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
-    task.keep = task.plan.keep = keep
+    task.plan.keep = keep
     task.direct = direct
     task.recorded = create
     if create:

@@ -11,7 +11,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release, retain
-from cygrad._core.graph.node cimport Hooks, Node, node_t
+from cygrad._core.graph.node cimport Hooks, Node, has_renumbered, node_t
 from cygrad._core.memory.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message, unlikely
 
@@ -245,6 +245,35 @@ cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogi
     return OK
 
 
+cdef int _after_producers(plan_t *plan, int32_t *order, int64_t count) noexcept nogil:
+    """Move items behind all that send them gradients, where the program has set sequence numbers."""
+    cdef int64_t k, place, target
+    cdef int j
+    cdef int32_t chosen
+    cdef node_t *node
+    cdef int64_t *waiting = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    if waiting == NULL:
+        return _no_memory()
+    for k in range(plan.n_items):
+        waiting[k] = plan.items[k].waiting
+    for place in range(count):
+        k = place
+        while k < count - 1 and waiting[order[k]]:
+            k += 1
+        chosen = order[k]
+        while k > place:
+            order[k] = order[k - 1]
+            k -= 1
+        order[place] = chosen
+        node = plan.items[chosen].node
+        for j in range(node.n_edges):
+            if node.edges[j].node != NULL:
+                target = _find(plan, node.edges[j].node)
+                waiting[target] -= 1
+    free(waiting)
+    return OK
+
+
 cdef int _sort(plan_t *plan) noexcept nogil:
     """Order by decreasing sequence number, with each AccumulateGrad right after its last producer."""
     cdef int64_t i, k, begin = plan.n_items
@@ -257,8 +286,10 @@ cdef int _sort(plan_t *plan) noexcept nogil:
             begin -= 1
             plan.order[begin] = <int32_t>i
             plan.unsorted |= plan.items[i].leaf        # it is a root
-    if plan.unsorted:
+    if plan.unsorted or has_renumbered():
         status = _later_first(plan, plan.order + begin, plan.n_items - begin)
+        if status == OK and has_renumbered():
+            status = _after_producers(plan, plan.order + begin, plan.n_items - begin)
         if status != OK:
             return status
     for k in range(begin, plan.n_items):

@@ -201,6 +201,9 @@ cdef void gradient_release(gradient_t *gradient) noexcept
 # Free what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
 cdef void release_saved(node_t *node) noexcept nogil
 cdef int64_t next_sequence_nr() noexcept
+# Record that a program has set a sequence number: their order is no longer that of the graph.
+cdef void mark_renumbered() noexcept
+cdef bint has_renumbered() noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------ source location
 

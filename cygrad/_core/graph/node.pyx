@@ -144,6 +144,18 @@ cdef int64_t _sequence = 0
 cdef tuple _no_arguments = ()
 
 
+cdef bint _renumbered = False
+
+
+cdef void mark_renumbered() noexcept:
+    global _renumbered
+    _renumbered = True
+
+
+cdef bint has_renumbered() noexcept nogil:
+    return _renumbered
+
+
 cdef int64_t next_sequence_nr() noexcept:
     return count_up(&_sequence)
 
@@ -471,6 +483,11 @@ cdef class Node:
     def _sequence_nr(self):
         """Sequence number of the node: larger is later; backward runs in decreasing order."""
         return self.c.sequence_nr
+
+    def _set_sequence_nr(self, number):
+        """Set the sequence number: among nodes whose gradients are complete, backward runs the one with the largest."""
+        self.c.sequence_nr = number
+        mark_renumbered()
 
     def register_hook(self, hook):
         """
