@@ -14,7 +14,7 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "opcheck", "
 OPERATORS = {}             # "namespace::name" -> CustomOpDef
 
 
-class CustomOpDef:
+class CustomOpDef(operator_modes.Overload):
     """
     A custom operator.
 
@@ -27,6 +27,7 @@ class CustomOpDef:
     """
 
     def __init__(self, name, function=None):
+        super().__init__(name)
         self._qualname, self.function, self.derivative, self.setup = name, function, None, None
         if function is not None:
             functools.update_wrapper(self, function)
@@ -56,12 +57,37 @@ class CustomOpDef:
 
     register_vmap = register_torch_dispatch = register_fake
 
+    @property
+    def changes(self):
+        """Whether modes must compute it again: without a derivative of its own, its kernel is recorded."""
+        return self.derivative is None
+
+    def name(self):
+        """Return the name with its namespace."""
+        return self._qualname
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self._qualname.replace('::', '.')}', overload='default')>"
+
+    def __str__(self):
+        return f"{self._qualname.replace('::', '.')}.default"
+
     def __call__(self, *args, **options):
+        found = operator_modes.dispatch_custom(self, args, options)
+        return self._compute(self.function, args, options) if found is None else found[0]
+
+    def given(self, results, args, kwargs):
+        """Record the call with given results instead of computing them."""
+        results = results if len(results) != 1 else results[0]
+        return self._compute(lambda *arguments, **options: results, args, kwargs)
+
+    def _compute(self, kernel, args, options):
+        """Return what a kernel computes, with the derivative of the operator."""
         if self.function is None:
             raise NotImplementedError(f"{self._qualname}: no implementation for the CPU is registered. Register one "
                                       f"with register_kernel or impl.")
         if self.derivative is None:
-            return self.function(*args, **options)
+            return kernel(*args, **options)
         try:
             bound = inspect.signature(self.function).bind(*args, **options)
             bound.apply_defaults()
@@ -69,16 +95,16 @@ class CustomOpDef:
             named = len(bound.args)
         except ValueError:
             named = len(args)
-        return _Called.apply(self, list(inspect.signature(self.function).parameters)[named:], *args)
+        return _Called.apply(self, kernel, list(inspect.signature(self.function).parameters)[named:], *args)
 
 
 class _Called(Function):
     """A call of an operator with a derivative."""
 
     @staticmethod
-    def forward(ctx, operator, names, *args):
+    def forward(ctx, operator, kernel, names, *args):
         ctx.operator, places = operator, len(args) - len(names)
-        output = operator.function(*args[:places], **dict(zip(names, args[places:], strict=True)))
+        output = kernel(*args[:places], **dict(zip(names, args[places:], strict=True)))
         if operator.setup is not None:
             options = {"keyword_only_inputs": dict(zip(names, args[places:], strict=True))} if names else {}
             operator.setup(ctx, args[:places], output, **options)
@@ -88,7 +114,7 @@ class _Called(Function):
     def backward(ctx, *gradients):
         found = ctx.operator.derivative(ctx, *gradients)
         found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-        return None, None, *found, *(None for _ in range(len(ctx.needs_input_grad) - 2 - len(found)))
+        return None, None, None, *found, *(None for _ in range(len(ctx.needs_input_grad) - 3 - len(found)))
 
 
 def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None, tags=None):

@@ -14,7 +14,7 @@ from operator import add, is_
 from typing import Any
 
 from cygrad import Tensor, is_grad_enabled, no_grad
-from cygrad._core.dispatch.operator_modes import call_precomputed, push_user_mode, set_user_mode
+from cygrad._core.dispatch.operator_modes import call_in_user_mode, call_precomputed, push_user_mode, set_user_mode
 from cygrad._core.graph.boxing import Disabled
 from cygrad._core.table.operator import operators
 
@@ -247,6 +247,12 @@ def _handle(handler, name, arguments, options, out, inplace, of_class=False):
     finally:
         _active.call = outer
         call.arguments = call._own = ()                 # modes keep calls as keys; tensors are not kept with them
+
+
+def dispatch_custom(operator, arguments, options):
+    """Return (what the current mode makes of a call of a custom operator,), or None without a mode."""
+    types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
+    return call_in_user_mode(lambda handler: (handler.args[0](operator, types, arguments, options),))
 
 
 def dispatch(cls, function, arguments, options):

@@ -92,8 +92,9 @@ class _Keeping(_Counting):
         if isinstance(policy, bool):                    # deprecated bool results of policies
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
         results = result if isinstance(result, tuple) else (result,)
-        kept = policy in _SAVED and not func.changes and all(isinstance(value, Tensor) for value in results)
-        self.storage[func][number] = [(value.detach(), value._version) for value in results] if kept else _RECOMPUTE
+        kept = policy in _SAVED and not func.changes and not isinstance(result, list)
+        self.storage[func][number] = _RECOMPUTE if not kept else [
+            (value.detach(), value._version) if isinstance(value, Tensor) else (value, None) for value in results]
         return result
 
 
@@ -120,7 +121,7 @@ class _HandingOut(_Counting):
                                "already used). A selective checkpoint supports one backward only.")
         self.storage[func][number] = _CONSUMED
         for value, version in entry:
-            if value._version != version and not self.allow_cache_entry_mutation:
+            if version is not None and value._version != version and not self.allow_cache_entry_mutation:
                 raise RuntimeError(f"checkpoint: a saved tensor has been mutated in place (got version "
                                    f"{value._version} of a result of {func}, expected {version}). Modify a clone() of "
                                    f"it, or pass allow_cache_entry_mutation=True.")

@@ -167,3 +167,40 @@ def test_the_gradient_of_a_reduction_is_expanded(reduced, shape):
         found, = cygrad.autograd.grad(y, x)
     assert cygrad.equal(found, expected)
     assert mode.calls[-1] == ("aten.expand.default", shape, [2, 3])
+
+
+def test_modes_see_custom_operators_and_selective_checkpoints_save_their_results():
+    from functools import partial
+
+    from cygrad.compatibility import library
+    from cygrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    from cygrad.utils.operator_modes import OperatorMode
+    computed, seen = [], []
+
+    class Seen(OperatorMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    @library.custom_op("test_modes::pair", mutates_args=())
+    def pair(x, factor):
+        computed.append(1)
+        return (x * factor).sin(), 2
+
+    x = cygrad.tensor([0.5, 1.0], requires_grad=True)
+    policy = partial(create_selective_checkpoint_contexts, [library.ops.test_modes.pair.default])
+
+    def function(x):
+        return (library.ops.test_modes.pair(x, 3.0)[0] * x.exp()).sin()
+    with Seen():
+        expected = cygrad.autograd.grad(function(x).sum(), x)[0]        # its kernel is recorded
+    assert seen[0] == "test_modes.pair.default" and "aten.mul.Tensor" not in seen[:2]
+    found = cygrad.autograd.grad(checkpoint(function, x, context_fn=policy).sum(), x)[0]
+    assert found.tolist() == expected.tolist()
+    pair.register_autograd(lambda ctx, gradient, nothing: (gradient * 3 * (ctx.saved_tensors[0] * 3).cos(), None),
+                           setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
+    computed.clear()
+    found = cygrad.autograd.grad(checkpoint(function, x, context_fn=policy).sum(), x)[0]
+    assert cygrad.allclose(found, expected) and computed == [1]
+    found = cygrad.autograd.grad(checkpoint(function, x).sum(), x)[0]
+    assert cygrad.allclose(found, expected) and computed == [1] * 3

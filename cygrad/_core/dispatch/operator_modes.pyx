@@ -89,6 +89,18 @@ def push_user_mode(handler):
     return mode.outer
 
 
+def call_in_user_mode(function):
+    """Return ``function(handler)`` of the innermost mode, called outside of it; None without a mode."""
+    cdef UserMode mode = mode_at(USER_MODE)
+    if mode is None:
+        return None
+    exchange_mode(USER_MODE, mode.outer)
+    try:
+        return function(mode.handler)
+    finally:
+        exchange_mode(USER_MODE, mode)
+
+
 def set_user_mode(Mode mode):
     """Set the innermost mode: one that push_user_mode() returned, or None; return the former one."""
     return exchange_mode(USER_MODE, mode)
