@@ -5,7 +5,9 @@ import functools
 import inspect
 
 import cygrad
+from cygrad._core.graph.inplace import set_version
 from cygrad.autograd.function import Function
+from cygrad.compatibility.library_names import is_batchedtensor
 from cygrad.utils import operator_modes
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake",
@@ -24,11 +26,14 @@ class CustomOpDef(operator_modes.Overload):
         Of the form ``namespace::name``.
     function : callable or None
         The kernel; None until it is registered.
+    mutates_args : sequence of str or "unknown"
+        Names of arguments that the kernel modifies, which counts as an in-place operation.
     """
 
-    def __init__(self, name, function=None):
+    def __init__(self, name, function=None, mutates_args=()):
         super().__init__(name)
         self._qualname, self.function, self.derivative, self.setup = name, function, None, None
+        self.mutated, self.batched = mutates_args, None
         if function is not None:
             functools.update_wrapper(self, function)
         self.default = self
@@ -55,7 +60,14 @@ class CustomOpDef(operator_modes.Overload):
         """Accept a shape function and ignore it."""
         return (lambda function: function) if func is None else func
 
-    register_vmap = register_torch_dispatch = register_fake
+    register_torch_dispatch = register_fake
+
+    def register_vmap(self, func=None, /):
+        """Register the rule ``func(info, in_dims, *args)`` for vmap, which returns outputs and their dimensions."""
+        def kept(function):
+            self.batched = function
+            return function
+        return kept if func is None else kept(func)
 
     @property
     def changes(self):
@@ -74,7 +86,27 @@ class CustomOpDef(operator_modes.Overload):
 
     def __call__(self, *args, **options):
         found = operator_modes.dispatch_custom(self, args, options)
-        return self._compute(self.function, args, options) if found is None else found[0]
+        found = self._compute(self.function, args, options) if found is None else found[0]
+        if self.mutated:
+            self._count_changes(args, options)
+        return found
+
+    def _bound(self, args, options):
+        """Return positional and keyword-only arguments, with defaults."""
+        try:
+            bound = inspect.signature(self.function).bind(*args, **options)
+        except ValueError:
+            return args, options
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def _count_changes(self, args, options):
+        """Count the call as an in-place operation, which saved tensors notice."""
+        names = list(inspect.signature(self.function).parameters)
+        args, options = self._bound(args, options)
+        for name, value in [*zip(names, args, strict=False), *options.items()]:
+            if isinstance(value, cygrad.Tensor) and (self.mutated == "unknown" or name in self.mutated):
+                set_version(value, value._version + 1)
 
     def given(self, results, args, kwargs):
         """Record the call with given results instead of computing them."""
@@ -86,29 +118,49 @@ class CustomOpDef(operator_modes.Overload):
         if self.function is None:
             raise NotImplementedError(f"{self._qualname}: no implementation for the CPU is registered. Register one "
                                       f"with register_kernel or impl.")
-        if self.derivative is None:
+        ruled = self.batched is not None and any(map(is_batchedtensor, args))
+        if not ruled and (self.derivative is None or not cygrad.is_grad_enabled()):
             return kernel(*args, **options)
-        try:
-            bound = inspect.signature(self.function).bind(*args, **options)
-            bound.apply_defaults()
-            args = bound.args + tuple(bound.kwargs.values())
-            named = len(bound.args)
-        except ValueError:
-            named = len(args)
-        return _Called.apply(self, kernel, list(inspect.signature(self.function).parameters)[named:], *args)
+        args, options = self._bound(args, options)
+        return _Called.apply(self, kernel, list(options), *args, *options.values())
+
+
+def _parts(names, args):
+    """Split arguments into positional and keyword-only ones."""
+    places = len(args) - len(names)
+    return args[:places], dict(zip(names, args[places:], strict=True))
+
+
+def _by_kernel(kernel, info, dims, names, args):
+    """Return the outputs of a batch by the rules of the operators in the kernel, and their batch dimensions."""
+    args, options = _parts(names, args)
+    return cygrad.vmap(functools.partial(kernel, **options), tuple(dims[:len(args)]),
+                       randomness=info.randomness)(*args), 0
 
 
 class _Called(Function):
     """A call of an operator with a derivative."""
 
     @staticmethod
-    def forward(ctx, operator, kernel, names, *args):
-        ctx.operator, places = operator, len(args) - len(names)
-        output = kernel(*args[:places], **dict(zip(names, args[places:], strict=True)))
-        if operator.setup is not None:
-            options = {"keyword_only_inputs": dict(zip(names, args[places:], strict=True))} if names else {}
-            operator.setup(ctx, args[:places], output, **options)
-        return output
+    def forward(operator, kernel, names, *args):
+        args, options = _parts(names, args)
+        return kernel(*args, **options)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.operator, _, names, *args = inputs
+        if ctx.operator.setup is not None:
+            args, options = _parts(names, tuple(args))
+            options = {"keyword_only_inputs": options} if options else {}
+            ctx.operator.setup(ctx=ctx, inputs=args, output=output, **options)
+
+    @staticmethod
+    def vmap(info, in_dims, operator, kernel, names, *args):
+        dims = in_dims[3:]
+        if operator.batched is None:                 # the operators of the kernel have rules
+            return _by_kernel(kernel, info, dims, names, args)
+        args, options = _parts(names, args)
+        return operator.batched(info, dims[:len(args)], *args, **options)
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -120,7 +172,7 @@ class _Called(Function):
 def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None, tags=None):
     """Define an operator by a function."""
     def made(function):
-        OPERATORS[name] = CustomOpDef(name, function)
+        OPERATORS[name] = CustomOpDef(name, function, mutates_args)
         return OPERATORS[name]
     return made if fn is None else made(fn)
 
@@ -148,8 +200,8 @@ def _registered(method):
     return register
 
 
-register_fake, register_autograd, register_kernel, register_vmap = map(
-    _registered, ("register_fake", "register_autograd", "register_kernel", "register_vmap"))
+register_fake, register_autograd, register_kernel, register_vmap, register_torch_dispatch = map(
+    _registered, ("register_fake", "register_autograd", "register_kernel", "register_vmap", "register_torch_dispatch"))
 impl_abstract = register_fake
 
 
