@@ -5,10 +5,12 @@ import functools
 import inspect
 
 import cygrad
+from cygrad._core.dispatch import tangents
 from cygrad._core.graph.inplace import set_version
 from cygrad.autograd.function import Function
 from cygrad.compatibility.library_names import is_batchedtensor
 from cygrad.utils import operator_modes
+from cygrad.utils.pytree import tree_flatten
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake",
            "register_kernel", "register_vmap", "triton_op", "wrap_triton"]
@@ -105,8 +107,8 @@ class CustomOpDef(operator_modes.Overload):
         names = list(inspect.signature(self.function).parameters)
         args, options = self._bound(args, options)
         for name, value in [*zip(names, args, strict=False), *options.items()]:
-            if isinstance(value, cygrad.Tensor) and (self.mutated == "unknown" or name in self.mutated):
-                set_version(value, value._version + 1)
+            for tensor in _tensors(value) if self.mutated == "unknown" or name in self.mutated else ():
+                set_version(tensor, tensor._version + 1)
 
     def given(self, results, args, kwargs):
         """Record the call with given results instead of computing them."""
@@ -118,11 +120,19 @@ class CustomOpDef(operator_modes.Overload):
         if self.function is None:
             raise NotImplementedError(f"{self._qualname}: no implementation for the CPU is registered. Register one "
                                       f"with register_kernel or impl.")
-        ruled = self.batched is not None and any(map(is_batchedtensor, args))
-        if not ruled and (self.derivative is None or not cygrad.is_grad_enabled()):
+        tensors = _tensors((args, options))
+        ruled = self.batched is not None and any(map(is_batchedtensor, tensors))
+        recorded = cygrad.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        # In a level of forward mode the function raises an error, because it has no jvp.
+        if not ruled and (self.derivative is None or not (recorded or tangents.current_level() is not None)):
             return kernel(*args, **options)
         args, options = self._bound(args, options)
         return _Called.apply(self, kernel, list(options), *args, *options.values())
+
+
+def _tensors(tree):
+    """Return the tensors in a tree of containers."""
+    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, cygrad.Tensor)]
 
 
 def _parts(names, args):

@@ -31,6 +31,13 @@ def test_setup_context_gets_its_arguments_by_name(scaled):
     assert cygrad.allclose(cygrad.autograd.grad(scaled(x).sum(), x)[0], x.cos() * 2)
     with cygrad.no_grad():
         assert scaled(x).grad_fn is None
+    assert not scaled(x.detach()).requires_grad
+
+
+def test_an_operator_with_a_derivative_refuses_tangents(scaled):
+    registered(scaled)
+    with cygrad.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+        scaled(cygrad.autograd.forward_ad.make_dual(cygrad.ones(2), cygrad.ones(2)))
 
 
 @pytest.mark.parametrize("with_derivative", [False, True])
@@ -62,4 +69,8 @@ def test_a_kernel_that_modifies_an_argument_is_an_in_place_operation(mutated):
     assert x.tolist() == [2, 2, 2] and x._version == 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         product.backward()
+    several = [cygrad.zeros(2), None, cygrad.zeros(2)]
+    nothing = library.custom_op("test_custom::fill", lambda x: None, mutates_args=mutated)
+    nothing(several)
+    assert [part if part is None else part._version for part in several] == [1, None, 1]
     del library.OPERATORS["test_custom::fill"]
