@@ -532,14 +532,15 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     """Check that the tangent of an output that shares memory with an argument shares the memory of its tangent."""
     if output is argument:
         if tangent is not given or tangent._version == version:
-            raise RuntimeError(f"{node.name()}: its forward modifies an input inplace, so jvp must modify the "
-                               f"tangent of that input in place and return it (got "
+            raise RuntimeError(f"{node.name()}: the inplace custom Function is not modifying the forward mode gradients "
+                               f"inplace: its jvp function must modify the corresponding gradient inplace and return "
+                               f"it (got "
                                f"{'it unchanged' if tangent is given else 'a new tangent'}).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
-        raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "
-                           "tangent of that input (got one with separate memory). Return tangent.view_as(tangent), "
-                           "or the view that forward returns.")
+        raise RuntimeError(f"{node.name()}: A custom Function's forward is returning a view (or an input as-is) but "
+                           "its jvp is not returning a view of the given tangent (got one with separate memory). "
+                           "Return tangent.view_as(tangent), or the view that forward returns.")
     return 0
 
 
@@ -571,7 +572,8 @@ cdef list _checked_tangents(FunctionNode node, object pushed, tuple results):
                             f"{number}).")
         if not isinstance(output, Tensor) or not is_differentiable((<Tensor>output).array.dtype):
             raise RuntimeError(f"{node.name()}: jvp returned a tangent for output {number}, which has no derivative "
-                               f"(got a {describe(<Tensor>tangent)} for a {type(output).__name__}). Return None.")
+                               f"(got a {describe(<Tensor>tangent)} for a {type(output).__name__}). You should return "
+                               "None at that position instead.")
         if tangent.dtype != output.dtype or tangent.shape != output.shape:
             raise RuntimeError(f"{node.name()}: jvp must return tangents of the shape and dtype of the output (got a "
                                f"{describe(<Tensor>tangent)} for output {number}, expected a "
