@@ -246,7 +246,7 @@ cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogi
 
 
 cdef int _after_producers(plan_t *plan, int32_t *order, int64_t count) noexcept nogil:
-    """Move items behind all that send them gradients, where the program has set sequence numbers."""
+    """Move items after all that send them gradients, where the program has set sequence numbers."""
     cdef int64_t k, place, target
     cdef int j
     cdef int32_t chosen
