@@ -614,7 +614,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
         # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
                  gradient.new_empty(gradient.shape).copy_(gradient)          # as in PyTorch: CopyBackwards
-                 if grad_enabled() and gradient.array.contiguous and not (is_tracing() or thread_state().modes) else
+                 if grad_enabled() and leaf.array.contiguous and gradient.array.contiguous
+                 and not (is_tracing() or thread_state().modes or is_meta(gradient.array)) else
                  gradient.clone() if leaf.array.contiguous and (
                      gradient.array.contiguous or is_meta(gradient.array)) else
                  gradient.contiguous() if leaf.array.contiguous else
