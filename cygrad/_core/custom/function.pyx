@@ -532,9 +532,9 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     """Check that the tangent of an output that shares memory with an argument shares the memory of its tangent."""
     if output is argument:
         if tangent is not given or tangent._version == version:
-            raise RuntimeError(f"{node.name()}: the inplace custom Function is not modifying the forward mode gradients "
-                               f"inplace: its jvp function must modify the corresponding gradient inplace and return "
-                               f"it (got "
+            raise RuntimeError(f"{node.name()}: the inplace custom Function is not modifying the forward mode "
+                               f"gradients inplace: its jvp function must modify the corresponding gradient inplace "
+                               f"and return it (got "
                                f"{'it unchanged' if tangent is given else 'a new tangent'}).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
