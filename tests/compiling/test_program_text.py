@@ -5,14 +5,13 @@ import pytest
 import cygrad
 from cygrad._core.compiler import lowering
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
-from cygrad._core.compiler.common_subexpressions import merge_equal
-from cygrad._core.compiler.constants import remove_unit_factors
 from cygrad._core.compiler.copy_removal import remove_copies
 from cygrad._core.compiler.dead_code import remove_dead, remove_positions
 from cygrad._core.compiler.fusion import fuse_expressions, fuse_loops
 from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
+from cygrad._core.compiler.value_numbering import merge_equal, remove_unit_factors
 from tests.compiling.program_text import parse
 from tests.compiling.random_functions import numbers, random_function
 

@@ -7,8 +7,6 @@ same operations as before, so results are bit-identical, unless mode "fast" merg
 """
 
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
-from cygrad._core.compiler.common_subexpressions import merge_equal
-from cygrad._core.compiler.constants import copy_constants, fold_constants, remove_unit_factors
 from cygrad._core.compiler.copy_removal import remove_copies
 from cygrad._core.compiler.dead_code import remove_dead, remove_positions
 from cygrad._core.compiler.executable import debug_build
@@ -17,6 +15,7 @@ from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
 from cygrad._core.compiler.program import Program, operation_of
+from cygrad._core.compiler.value_numbering import copy_constants, fold_constants, merge_equal, remove_unit_factors
 
 # Functions that rewrite a Program, in the order in which they run.
 PASSES = (copy_constants, remove_dead, fold_constants, remove_unit_factors, merge_equal, remove_copies, remove_dead,

@@ -16,16 +16,19 @@ static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
 #define LOOPS "kernels/nn/pooling_loops.h"
 #include "simd/dispatch.h"
 
+// The wider sets only for floats: compiling takes its time.
 #define MAXIMA(T) (maxima_t)DISPATCH(maxima<T>)
 #define AVERAGES(T) (averages_t)DISPATCH(averages<T>)
 #define SHARES(T) (averages_t)DISPATCH(shares<T>)
+#define INTEGER_MAXIMA(T) (maxima_t)baseline::maxima<T>
 #define MOVES(T) {(move_plane_t)baseline::move_plane<T, PICK>, (move_plane_t)baseline::move_plane<T, SPREAD>, \
                   (move_plane_t)baseline::move_plane<T, PLACE>}
 
-const maxima_t window_maxima[] = {NULL, MAXIMA(uint8_t), MAXIMA(int8_t), MAXIMA(int16_t), MAXIMA(int32_t),
-                                  MAXIMA(int64_t), MAXIMA(float), MAXIMA(double)};
-const averages_t window_averages[] = {NULL, NULL, NULL, NULL, NULL, AVERAGES(int64_t), AVERAGES(float),
-                                      AVERAGES(double)};
-const averages_t window_shares[] = {NULL, NULL, NULL, NULL, NULL, SHARES(int64_t), SHARES(float), SHARES(double)};
+const maxima_t window_maxima[] = {NULL, INTEGER_MAXIMA(uint8_t), INTEGER_MAXIMA(int8_t), INTEGER_MAXIMA(int16_t),
+                                  INTEGER_MAXIMA(int32_t), INTEGER_MAXIMA(int64_t), MAXIMA(float), MAXIMA(double)};
+const averages_t window_averages[] = {NULL, NULL, NULL, NULL, NULL, (averages_t)baseline::averages<int64_t>,
+                                      AVERAGES(float), AVERAGES(double)};
+const averages_t window_shares[] = {NULL, NULL, NULL, NULL, NULL, (averages_t)baseline::shares<int64_t>,
+                                    SHARES(float), SHARES(double)};
 const move_plane_t plane_moves[][3] = {{}, {}, {}, {}, {}, {}, MOVES(float), MOVES(double), MOVES(_Complex float),
                                        MOVES(_Complex double)};
