@@ -252,9 +252,9 @@ cdef int _mark_touched(Assembly assembly, list operations, list sections) except
 
 # ----------------------------------------------------------------------------------------------------------- scheduling
 
-# A barrier is an operation that depends on all before it and on which all after it depend; optimizer steps and externally
-# visible writes are barriers, too. Barriers split a program into sections. A section with enough work off its critical
-# path runs in parallel.
+# A barrier is an operation that depends on all before it and on which all after it depend; optimizer steps and
+# externally visible writes are barriers, too. Barriers split a program into sections. A section with enough work off
+# its critical path runs in parallel.
 
 # Work is counted in element additions, as in the grain size of kernels.
 KERNEL_COST = 4                   # per element that a kernel reads or writes

@@ -19,7 +19,7 @@ from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, list_text, new_array,
 )
 from cygrad._core.kernels.convolution.direct cimport read_sizes
-from cygrad._core.kernels.reduction.reduce_engine cimport MEAN, reduce_array
+from cygrad._core.kernels.reduction.reductions cimport MEAN, reduce_array
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
@@ -149,7 +149,7 @@ cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
 cdef int _list_windows(pooling_arguments_t *work, const int64_t *kernel) noexcept nogil:
     """List the windows of maxima that padding or the end of the plane does not cut, and the others."""
     cdef pooling_t *p = &work.pooling
-    cdef int64_t a, b, c, first, last, origin, number = 0, size = (work.out_plane + LANES) * sizeof(int32_t)
+    cdef int64_t a, b, c, first, last, origin = 0, number = 0, size = (work.out_plane + LANES) * sizeof(int32_t)
     cdef const window_t *x
     cdef const window_t *y
     work.listed = storage_new(3 * size)
