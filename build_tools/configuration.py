@@ -47,8 +47,6 @@ COMMON_FLAGS = [
     "-Wno-psabi",       # vectors are passed between inlined functions only, so their calling convention does not matter
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
-# Loops have variants for their strides and arguments where these pay; those that GCC adds take a tenth of the build.
-GCC_FLAGS = ["-fno-ipa-cp-clone", "-fno-version-loops-for-strides"]
 # Cython includes <stdatomic.h>, whose names hide ours (atomic.pxd), and Clang's refuse plain integers.
 CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__"]
 # For the layers of every call: inlining by -O3 makes long functions save more registers, which costs 1 % of the
@@ -94,8 +92,8 @@ class Configuration:
     @property
     def compile_args(self) -> list[str]:
         level = DEBUG_FLAGS if self.debug else RELEASE_FLAGS
-        own = CLANG_FLAGS if "clang" in compiler_version() else GCC_FLAGS
-        return [*level, *COMMON_FLAGS, *own, *self.openmp.flags, *self._sanitizer_compile_args]
+        clang = CLANG_FLAGS if "clang" in compiler_version() else []
+        return [*level, *COMMON_FLAGS, *clang, *self.openmp.flags, *self._sanitizer_compile_args]
 
     def compile_args_of(self, layer: str) -> list[str]:
         """Return the arguments for modules of a layer of _core."""

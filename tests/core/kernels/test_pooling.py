@@ -86,13 +86,15 @@ def test_maxima_of_short_lines(columns, stride):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("planes", [1, 20])
 @pytest.mark.parametrize(("size", "kernel", "stride", "padding"), [
-    ((6, 8), (2, 5), (2, 1), (0, 1)), ((9, 40), (3, 3), (1, 2), (1, 1)), ((12, 70), (2, 2), (2, 2), (0, 0)),
-    ((7, 7), (7, 7), (1, 1), (0, 0)), ((5, 100), (5, 100), (1, 1), (0, 0)), ((20, 9), (1, 1), (2, 3), (0, 0))])
-def test_maxima_and_their_places(size, kernel, stride, padding, dtype):
+    ((3, 12), (3, 1), (2, 1), (0, 0)), ((2, 40), (3, 3), (1, 1), (1, 1)), ((6, 8), (2, 5), (2, 1), (0, 1)),
+    ((9, 40), (3, 3), (1, 2), (1, 1)), ((12, 70), (2, 2), (2, 2), (0, 0)), ((7, 7), (7, 7), (1, 1), (0, 0)),
+    ((5, 100), (5, 100), (1, 1), (0, 0)), ((20, 9), (1, 1), (2, 3), (0, 0))])
+def test_maxima_and_their_places(size, kernel, stride, padding, planes, dtype):
     """Of equal maxima the first wins, or the last nan: windows in lanes, cut windows, and windows of long lines."""
     random = np.random.default_rng(size)
-    x = random.integers(0, 9, (20, *size)).astype(dtype)
+    x = random.integers(0, 9, (planes, *size)).astype(dtype)
     if np.dtype(dtype).kind == "f":
         x[random.random(x.shape) < 0.01] = np.nan
     values, places = F.max_pool2d(cygrad.tensor(x), kernel, stride, padding, return_indices=True)

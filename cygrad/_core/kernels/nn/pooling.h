@@ -16,7 +16,8 @@ typedef struct {
     int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension without padding */
     /* Maxima: whole windows, computed in lanes (the lists have at least LANES), and all others. */
     int64_t kernel[3], n_whole, n_cut;
-    int32_t *origins, *numbers, *cut;                 /* first elements; positions in `out`; the same, NULL: all */
+    int32_t *origins, *numbers, *cut;                 /* first elements, NULL: no list; positions in `out`; the same,
+                                                         NULL: all */
     double divisor;     /* of averages; 0: number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;

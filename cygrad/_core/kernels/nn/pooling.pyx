@@ -125,7 +125,7 @@ cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, con
     work.pooling.divisor = 0
     work.pooling.with_padding = False
     work.pooling.n_whole = 0
-    work.pooling.cut = NULL
+    work.pooling.origins = work.pooling.cut = NULL
     return OK
 
 

@@ -30,7 +30,7 @@ template <class T> INLINE void maximum(
             const int64_t line = ((x->begin + i * p->step[0]) * p->size[1] + y->begin + j * p->step[1]) * p->size[2]
                 + z->begin;
             int64_t k = 0, end = length;
-            if (length >= VECTOR_LANES<T> && p->step[2] == 1) {            /* find the maximum of the line, then where it is */
+            if (length >= VECTOR_LANES<T> && p->step[2] == 1) {     /* find the maximum of the line, then its place */
                 const T most = line_maximum<T>(plane + line, length);
                 if (most == most && !(most > value))
                     continue;
@@ -41,10 +41,9 @@ template <class T> INLINE void maximum(
             for (; k < end; k++) {
                 const int64_t at = line + k * p->step[2];
                 const T other = plane[at];
-                if (other > value || other != other) {
-                    value = other;
-                    best = at;
-                }
+                const bool better = (other > value) | (other != other);      /* no branches: they are hard to predict */
+                value = better ? other : value;
+                best = better ? at : best;
             }
         }
     *result = value;
@@ -74,68 +73,87 @@ template <class T, int STRIDE> INLINE lanes_t<T> load_lanes(const T *source, con
     }
 }
 
-/* Compute LANES whole windows that begin at `origins`. */
-template <class T, int STRIDE> INLINE void whole_windows(
-        const pooling_t *p, const T *plane, const int32_t *origins, T *values, int32_t *places) {
-    typedef lanes_t<T, int32_t> places_t;
-    for (const int32_t *end = origins + LANES; origins < end; origins += LANES_OF<T>) {
-        lanes_t<T> best = load_lanes<T, STRIDE>(plane, origins);
-        places_t found = {};
-        for (int64_t i = 0; i < p->kernel[0]; i++)
-            for (int64_t j = 0; j < p->kernel[1]; j++)
-                for (int64_t k = 0; k < p->kernel[2]; k++) {
-                    const int64_t place = (i * p->step[0] * p->size[1] + j * p->step[1]) * p->size[2] + k * p->step[2];
-                    if (place == 0)
-                        continue;
-                    const lanes_t<T> x = load_lanes<T, STRIDE>(plane + place, origins);
-                    const auto better = (x > best) | (x != x);
-                    best = better ? x : best;
-                    found = __builtin_convertvector(better, places_t) ? places_t{} + (int32_t)place : found;
+/* Compute M vectors of windows that begin at `origins`, of `rows` times `lines` whole lines. */
+template <class T, int STRIDE, int M> INLINE void some_maxima(
+        const pooling_t *p, const T *plane, int64_t rows, int64_t lines, const int32_t *origins, T *values,
+        int32_t *places) {
+    constexpr int L = LANES_OF<T>;
+    const int64_t row_step = p->step[0] * p->size[1] * p->size[2], line_step = p->step[1] * p->size[2];
+    const int64_t step = p->step[2], whole = p->kernel[2];
+    lanes_t<T> best[M];
+    lanes_t<T, int32_t> found[M] = {};
+    for (int m = 0; m < M; m++)
+        best[m] = load_lanes<T, STRIDE>(plane, origins + m * L);
+    for (int64_t i = 0, row = 0; i < rows; i++, row += row_step)
+        for (int64_t j = 0, line = row; j < lines; j++, line += line_step)
+            for (int64_t k = 0, place = line; k < whole; k++, place += step)
+                for (int m = 0; m < M; m++) {
+                    const lanes_t<T> x = load_lanes<T, STRIDE>(plane + place, origins + m * L);
+                    const auto better = (x > best[m]) | (x != x);
+                    best[m] = better ? x : best[m];
+                    found[m] = __builtin_convertvector(better, decltype(found[m] + 0))
+                        ? (found[m] ^ found[m]) + (int32_t)place : found[m];
                 }
-        store(values, best);
-        store(places, found);
-        values += LANES_OF<T>;
-        places += LANES_OF<T>;
+    for (int m = 0; m < M; m++) {
+        store(values + m * L, best[m]);
+        store(places + m * L, found[m]);
+    }
+}
+
+/* Compute the windows of a line of results that its ends do not cut, from `origin` on; the last vectors overlap. */
+template <class T, int M> static void line_maxima(
+        const pooling_t *p, const T *plane, int64_t rows, int64_t lines, int64_t origin, T *values, int64_t *indices) {
+    constexpr int AT_ONCE = M * LANES_OF<T>;
+    const int64_t n = p->inner_last - p->inner_first;
+    for (int64_t at = 0; at < n; at += AT_ONCE) {
+        const int64_t first = at + AT_ONCE <= n ? at : n - AT_ONCE;
+        int32_t origins[AT_ONCE], places[AT_ONCE];
+        T best[AT_ONCE];
+        for (int lane = 0; lane < AT_ONCE; lane++)
+            origins[lane] = (int32_t)(origin + (first + lane) * p->inner_stride);
+        if (p->inner_stride == 1)
+            some_maxima<T, 1, M>(p, plane, rows, lines, origins, best, places);
+        else if (p->inner_stride == 2)
+            some_maxima<T, 2, M>(p, plane, rows, lines, origins, best, places);
+        else
+            some_maxima<T, 0, M>(p, plane, rows, lines, origins, best, places);
+        for (int lane = 0; lane < AT_ONCE; lane++) {
+            values[first + lane] = best[lane];
+            indices[first + lane] = origins[lane] + places[lane];
+        }
     }
 }
 
 template <class T> static void maxima(const pooling_t *p, const T *plane, T *values, int64_t *indices) {
-    const bool all = p->n_cut == 0 && p->n_whole >= LANES;
-    for (int64_t at = 0; at < p->n_whole; at += LANES) {
-        const int64_t first = at + LANES <= p->n_whole || at == 0 ? at : p->n_whole - LANES;
+    constexpr int L = LANES_OF<T>;
+    const bool by_lines = p->origins != NULL && p->inner_last - p->inner_first >= L;
+    for (int64_t at = 0; at < p->n_whole && !by_lines; at += L) {
+        const int64_t first = at + L <= p->n_whole || at == 0 ? at : p->n_whole - L;
         const int32_t *origins = p->origins + first, *numbers = p->numbers + first;
-        const bool one_line = numbers[0] / p->out[2] == numbers[LANES - 1] / p->out[2]
-            && numbers[LANES - 1] - numbers[0] == LANES - 1;
-        T best[LANES];
-        int32_t places[LANES];
-        if (one_line && p->inner_stride == 1)
-            whole_windows<T, 1>(p, plane, origins, best, places);
-        else if (one_line && p->inner_stride == 2)
-            whole_windows<T, 2>(p, plane, origins, best, places);
-        else
-            whole_windows<T, 0>(p, plane, origins, best, places);
-        if (all)
-            for (int lane = 0; lane < LANES; lane++) {
-                values[first + lane] = best[lane];
-                indices[first + lane] = origins[lane] + places[lane];
-            }
-        else
-            for (int lane = 0; lane < LANES; lane++) {
-                values[numbers[lane]] = best[lane];
-                indices[numbers[lane]] = origins[lane] + places[lane];
-            }
+        T best[L];
+        int32_t places[L];
+        some_maxima<T, 0, 1>(p, plane, p->kernel[0], p->kernel[1], origins, best, places);
+        for (int lane = 0; lane < L; lane++) {
+            values[numbers[lane]] = best[lane];
+            indices[numbers[lane]] = origins[lane] + places[lane];
+        }
     }
-    for (int64_t i = 0, a = 0, b = 0, c = 0; i < p->n_cut; i++) {
+    for (int64_t a = 0, number = p->inner_first; a < p->out[0] && by_lines; a++)
+        for (int64_t b = 0; b < p->out[1]; b++, number += p->out[2]) {
+            const window_t *x = &p->windows[0][a], *y = &p->windows[1][b];
+            const auto line = p->inner_last - p->inner_first >= 2 * L ? line_maxima<T, 2> : line_maxima<T, 1>;
+            if (x->count > 0 && y->count > 0)
+                line(p, plane, x->count, y->count, (x->begin * p->size[1] + y->begin) * p->size[2]
+                     + p->windows[2][p->inner_first].begin, values + number, indices + number);
+        }
+    for (int64_t i = 0, a = 0, b = 0, c = 0, last = 0; i < p->n_cut; i++) {
         const int64_t number = p->cut != NULL ? p->cut[i] : i;
-        if (p->cut != NULL)
-            c = number % p->out[2], b = number / p->out[2] % p->out[1], a = number / (p->out[1] * p->out[2]);
-        maximum<T>(p, plane, &p->windows[0][a], &p->windows[1][b], &p->windows[2][c], &values[number],
-                   &indices[number]);
-        if (++c == p->out[2]) {
-            c = 0;
+        for (c += number - last, last = number; c >= p->out[2]; c -= p->out[2])
             if (++b == p->out[1])
                 b = 0, a++;
-        }
+        const window_t *x = &p->windows[0][a], *y = &p->windows[1][b];
+        if (!(by_lines && c >= p->inner_first && c < p->inner_last && x->count > 0 && y->count > 0))
+            maximum<T>(p, plane, x, y, &p->windows[2][c], &values[number], &indices[number]);
     }
 }
 

@@ -37,12 +37,9 @@ static loops_t find_loops(int operation, int dtype) {
         case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
-    if (dtype == 5)
-        return DISPATCH(integral<int64_t>(operation));
-    const loops_t wide = dtype == 6 ? DISPATCH(real<float>(operation)) : DISPATCH(real<double>(operation));
-    return wide.leaf    ? wide
-           : dtype == 6 ? baseline::real<float>(operation)
-                        : baseline::real<double>(operation);
+    return dtype == 5   ? DISPATCH(integral<int64_t>(operation))
+           : dtype == 6 ? DISPATCH(real<float>(operation))
+                        : DISPATCH(real<double>(operation));
 }
 
 loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];

@@ -307,12 +307,10 @@ template <class T, class A, class R> loops_t floating(int operation) {
         case MEAN: return loops<Sum<T, T, A, T>, Mean<T, T, A, T>>();
         case VARIANCE: return several<Variance<T, A, R>>(Variance<T, A, R>::template finish<false>);
         case DEVIATION: return several<Variance<T, A, R>>(Variance<T, A, R>::template finish<true>);
-#if SIMD_LEVEL == 0                      // no vectors
         case NORM_0: return loops<Norm0<T, R>>();
-        case NORM_P: return loops<NormP<T, R>>();
-#endif
         case NORM_1: return loops<Norm1<T, R>>();
         case NORM_2: return loops<Norm2<T, R>>();
+        case NORM_P: return loops<NormP<T, R>>();
         case NORM_MAX: return loops<NormMax<T, R>>();
         case NORM_MIN: return loops<NormMin<T, R>>();
         case LOGSUMEXP:
