@@ -1,4 +1,3 @@
-# distutils: extra_compile_args = -O1
 """
 The representation of a compiled function: operations on numbered arrays over buffers.
 

@@ -1,4 +1,3 @@
-# distutils: extra_compile_args = -O1
 """
 Tracing: record each operation of a function and the source of each array it reads.
 
