@@ -39,8 +39,8 @@ def numpy(input, *, force=False):
     array([1., 1.], dtype=float32)
     """
     if input.requires_grad and is_grad_enabled() and not force:
-        raise RuntimeError("numpy: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                           "instead.")
+        raise RuntimeError("numpy: Can't call numpy() on Tensor that requires grad: it would lose its history in an "
+                           "ndarray. Use detach().numpy().")
     return creation.numpy_view(input)
 
 
