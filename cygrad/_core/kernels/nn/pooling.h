@@ -14,15 +14,19 @@ typedef struct {
     int64_t size[3], out[3], step[3];
     window_t *windows[3];
     int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension without padding */
-    /* Maxima: whole windows, computed in lanes (the lists have at least LANES), and all others. */
-    int64_t kernel[3], n_whole, n_cut;
-    int32_t *origins, *numbers, *cut;                 /* first elements, NULL: no list; positions in `out`; the same,
-                                                         NULL: all */
+    /* Maxima in lanes: of whole windows, in place, or of all windows in planes that are copied to a buffer of `copied`
+     * elements, whose lines have `before` elements of padding. Then `starts` are the places of their first elements
+     * in the windows, followed by zeros for 2 * LANES more. */
+    const int32_t *starts;
+    int64_t kernel, before, line, copied;
     double divisor;     /* of averages; 0: number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;
 
-enum { LANES = 16 };
+enum {
+    LANES = 16,
+    LARGEST_COPY = 4096    /* elements of a plane that stay in the L1 cache with their copy */
+};
 
 enum {
     PICK,               /* small[i] = large[position[i]] */
@@ -30,8 +34,8 @@ enum {
     PLACE               /* large[position[i]] = small[i] */
 };
 
-/* Maxima of the windows of a plane and their positions in it. */
-typedef void (*maxima_t)(const pooling_t *pooling, const void *plane, void *values, int64_t *positions);
+/* Maxima of the windows of planes and their positions in them. */
+typedef void (*maxima_t)(const pooling_t *pooling, int64_t planes, const void *plane, void *values, int64_t *positions);
 /* Averages of the windows of a plane; or their transpose, which adds gradients to a plane. */
 typedef void (*averages_t)(const pooling_t *pooling, const void *source, void *target);
 /* Move `n` elements of a small plane; return whether a position is out of bounds. -1 is skipped, except by PLACE. */

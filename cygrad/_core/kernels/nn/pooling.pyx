@@ -42,28 +42,25 @@ cdef extern from "kernels/nn/pooling.h" nogil:
         int64_t inner_first
         int64_t inner_last
         int64_t inner_stride
-        int64_t kernel[3]
-        int64_t n_whole
-        int64_t n_cut
-        int32_t *origins
-        int32_t *numbers
-        int32_t *cut
+        const int32_t *starts
+        int64_t kernel, before, line, copied
         double divisor
         int with_padding
     enum:
         LANES
+        LARGEST_COPY
         PICK
         SPREAD
         PLACE
-    void (*window_maxima[8])(const pooling_t *pooling, const void *plane, void *values, int64_t *positions)
+    void (*window_maxima[8])(const pooling_t *pooling, int64_t planes, const void *plane, void *values,
+                             int64_t *positions)
     void (*window_averages[8])(const pooling_t *pooling, const void *source, void *target)
     void (*window_shares[8])(const pooling_t *pooling, const void *source, void *target)
     int64_t (*plane_moves[10][3])(void *small, void *large, const int64_t *positions, int64_t n, int64_t limit)
 
 cdef enum:
-    FEWEST_LANES = 4           # windows of a plane that are worth a vector
-    FEWEST_LISTED = 64         # windows of all planes that are worth a list of those in one
     LARGEST_PLANE = 1 << 30    # elements that 32 bits count
+    FEWEST_GATHERED = 6        # windows of a line that are worth a vector of single elements
 
 ctypedef enum pool_t:
     MAXIMA
@@ -75,7 +72,7 @@ ctypedef struct pooling_arguments_t:
     const char *name
     pooling_t pooling
     storage_t *memory          # of the windows
-    storage_t *listed          # origins, numbers and cut windows
+    storage_t *listed          # first places of windows
     int n                      # spatial dimensions
     int dtype
     int64_t planes
@@ -124,8 +121,7 @@ cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, con
     work.pooling.inner_first = work.pooling.inner_last = work.pooling.inner_stride = 0
     work.pooling.divisor = 0
     work.pooling.with_padding = False
-    work.pooling.n_whole = 0
-    work.pooling.origins = work.pooling.cut = NULL
+    work.pooling.copied = work.pooling.before = work.pooling.line = 0
     return OK
 
 
@@ -142,45 +138,30 @@ cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
     work.out_plane = work.window = 1
     for i in range(3):
         work.out_plane *= p.out[i]
-    p.n_cut = work.out_plane
     return OK
 
 
-cdef int _list_windows(pooling_arguments_t *work, const int64_t *kernel) noexcept nogil:
-    """List the windows of maxima that padding or the end of the plane does not cut, and the others."""
+cdef int _copy_planes(pooling_arguments_t *work, int64_t stride, int64_t padding) noexcept nogil:
+    """Copy small planes with padding, so that all windows of maxima are computed in lanes, if that is worth it."""
     cdef pooling_t *p = &work.pooling
-    cdef int64_t a, b, c, first, last, origin = 0, number = 0, size = (work.out_plane + LANES) * sizeof(int32_t)
-    cdef const window_t *x
-    cdef const window_t *y
-    work.listed = storage_new(3 * size)
+    cdef int64_t c, end = (p.out[2] - 1) * stride + (p.kernel - 1) * p.step[2] + 1
+    cdef int64_t line = p.size[2] if padding == 0 and end <= p.size[2] else max(end, padding + p.size[2])
+    cdef int64_t size = p.size[0] * p.size[1] * line
+    cdef int32_t *starts
+    if size > LARGEST_COPY or p.kernel >= LANES or p.inner_last - p.inner_first == p.out[2] >= LANES or (
+            stride > 4 or p.out[2] < (2 if stride <= 2 else FEWEST_GATHERED)):
+        return OK
+    for c in range(p.out[2]):
+        if p.windows[2][c].count == 0:
+            return OK
+    work.listed = storage_new((p.out[2] + 2 * LANES) * sizeof(int32_t))
     if work.listed == NULL:
         return MEMORY_ERROR
-    memcpy(p.kernel, kernel, sizeof(p.kernel))
-    p.origins = <int32_t *>work.listed.data
-    p.numbers = <int32_t *>(work.listed.data + size)
-    p.cut = <int32_t *>(work.listed.data + 2 * size)
-    p.n_cut = 0
-    for a in range(p.out[0]):
-        for b in range(p.out[1]):
-            x, y = &p.windows[0][a], &p.windows[1][b]
-            first, last = p.inner_first, p.inner_last
-            if x.count < kernel[0] or y.count < kernel[1]:
-                first = last = p.out[2]
-            if first < last:
-                origin = (x.begin * p.size[1] + y.begin) * p.size[2] + p.windows[2][first].begin
-            for c in range(last - first):
-                p.origins[p.n_whole + c] = <int32_t>(origin + c * p.inner_stride)
-                p.numbers[p.n_whole + c] = <int32_t>(number + first + c)
-            p.n_whole += last - first
-            for c in range(p.out[2]):
-                if not first <= c < last:
-                    p.cut[p.n_cut] = <int32_t>(number + c)
-                    p.n_cut += 1
-            number += p.out[2]
-    if p.n_whole < FEWEST_LANES:
-        p.n_whole, p.n_cut, p.cut = 0, work.out_plane, NULL
-    for a in range(p.n_whole, LANES if p.n_whole else 0):
-        p.origins[a], p.numbers[a] = p.origins[a - 1], p.numbers[a - 1]
+    starts = <int32_t *>work.listed.data
+    for c in range(p.out[2] + 2 * LANES):
+        starts[c] = <int32_t>(p.windows[2][c].begin - c * stride + padding) if c < p.out[2] else 0
+    p.starts, p.before, p.line, p.copied = starts, padding, line, size
+    p.inner_first, p.inner_last = 0, p.out[2]
     return OK
 
 
@@ -235,15 +216,14 @@ cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dila
             window.begin = begin
             window.count = max(0, (end - begin + p.step[i] - 1) // p.step[i])
         work.window *= min(kernel[i], p.size[i])
-    if work.in_plane < (<int64_t>1 << 31):
+    if work.in_plane < LARGEST_PLANE:
         p.inner_stride, p.inner_last = stride[2], p.out[2]
         while p.inner_first < p.inner_last and p.windows[2][p.inner_first].count < kernel[2]:
             p.inner_first += 1
         while p.inner_last > p.inner_first and p.windows[2][p.inner_last - 1].count < kernel[2]:
             p.inner_last -= 1
-    if dilated and work.planes * work.out_plane >= FEWEST_LISTED and max(work.in_plane, work.out_plane) < LARGEST_PLANE:
-        return _list_windows(work, kernel)
-    return OK
+    p.kernel, p.line = kernel[2], p.size[2]
+    return _copy_planes(work, stride[2], padding[2]) if dilated else OK
 
 
 cdef int _adaptive(pooling_arguments_t *work, const value_t *sizes) noexcept nogil:
@@ -286,10 +266,9 @@ cdef int64_t _grain(pooling_arguments_t *work) noexcept nogil:
 cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef pooling_arguments_t *work = <pooling_arguments_t *>context
     cdef pooling_t *p = &work.pooling
-    cdef int64_t plane, i = work.in_plane * itemsize(work.dtype), o = work.out_plane * itemsize(work.dtype)
-    for plane in range(begin, end):
-        window_maxima[work.dtype](p, work.input + plane * i, work.output + plane * o,
-                                  work.indices + plane * work.out_plane)
+    cdef int64_t i = work.in_plane * itemsize(work.dtype), o = work.out_plane * itemsize(work.dtype)
+    window_maxima[work.dtype](p, end - begin, work.input + begin * i, work.output + begin * o,
+                              work.indices + begin * work.out_plane)
 
 
 cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noexcept nogil:

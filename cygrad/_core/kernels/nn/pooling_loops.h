@@ -12,14 +12,16 @@ template <class T> INLINE T line_maximum(const T *line, int64_t n) {
     return folded<T, VECTOR_BYTES>(best, farther);
 }
 
+template <class T> constexpr T LOWEST = std::numeric_limits<T>::has_infinity
+    ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+
 template <class T> INLINE void maximum(
         const pooling_t *p, const T *plane, const window_t *x, const window_t *y, const window_t *z,
         T *result, int64_t *index) {
-    typedef std::numeric_limits<T> limits;
     const bool joined = z->count == p->size[2] && p->step[1] == 1 && p->step[2] == 1;
     const int64_t lines = joined ? 1 : y->count, length = joined ? y->count * z->count : z->count;
     if (x->count * y->count * z->count == 0) {
-        *result = limits::has_infinity ? -limits::infinity() : limits::lowest();
+        *result = LOWEST<T>;
         *index = -1;
         return;
     }
@@ -59,101 +61,119 @@ template <class T, int... LANE> INLINE vector_t<T> every_other(const T *from, st
 template <class T> constexpr int LANES_OF = std::min(VECTOR_LANES<T>, VECTOR_LANES<int32_t>);
 template <class T, class E = T> using lanes_t = typename vector_of<E, LANES_OF<T> * sizeof(E)>::type;
 
-/* Load the elements of `source` at the positions, which are STRIDE apart unless that is 0. */
-template <class T, int STRIDE> INLINE lanes_t<T> load_lanes(const T *source, const int32_t *positions) {
+/* Load elements that are `stride` apart: STRIDE, unless that is 0. */
+template <class T, int STRIDE> INLINE lanes_t<T> load_lanes(const T *from, int64_t stride) {
     if constexpr (STRIDE == 1) {
-        return load<T, sizeof(lanes_t<T>)>(source + *positions);
+        return load<T, sizeof(lanes_t<T>)>(from);
     } else if constexpr (STRIDE == 2 && LANES_OF<T> == VECTOR_LANES<T>) {
-        return every_other(source + *positions, std::make_integer_sequence<int, LANES_OF<T>>());
+        return every_other(from, std::make_integer_sequence<int, LANES_OF<T>>());
     } else {
         lanes_t<T> values;
         for (int lane = 0; lane < LANES_OF<T>; lane++)
-            values[lane] = source[positions[lane]];
+            values[lane] = from[stride * lane];
         return values;
     }
 }
 
-/* Compute M vectors of windows that begin at `origins`, of `rows` times `lines` whole lines. */
+/* Compute M vectors of adjacent windows of `rows` times `lines` lines, of which the first begins at `from`; `found`
+ * has the places of their first elements, relative to where the windows begin with padding. */
 template <class T, int STRIDE, int M> INLINE void some_maxima(
-        const pooling_t *p, const T *plane, int64_t rows, int64_t lines, const int32_t *origins, T *values,
-        int32_t *places) {
+        const pooling_t *p, const T *from, int64_t rows, int64_t lines, T *values, lanes_t<T, int32_t> (&found)[M]) {
     constexpr int L = LANES_OF<T>;
-    const int64_t row_step = p->step[0] * p->size[1] * p->size[2], line_step = p->step[1] * p->size[2];
-    const int64_t step = p->step[2], whole = p->kernel[2];
+    const int64_t line_step = p->step[1] * p->line, row_step = p->step[0] * p->size[1] * p->line;
+    const int64_t line_place = p->step[1] * p->size[2], row_place = p->step[0] * p->size[1] * p->size[2];
+    const int64_t step = p->step[2], whole = p->kernel, stride = STRIDE ? STRIDE : p->inner_stride;
     lanes_t<T> best[M];
-    lanes_t<T, int32_t> found[M] = {};
     for (int m = 0; m < M; m++)
-        best[m] = load_lanes<T, STRIDE>(plane, origins + m * L);
-    for (int64_t i = 0, row = 0; i < rows; i++, row += row_step)
-        for (int64_t j = 0, line = row; j < lines; j++, line += line_step)
-            for (int64_t k = 0, place = line; k < whole; k++, place += step)
+        best[m] = lanes_t<T>{} + LOWEST<T>;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < lines; j++) {
+            const T *source = from + i * row_step + j * line_step;
+            int64_t place = i * row_place + j * line_place;
+            for (int64_t k = 0; k < whole; k++, place += step, source += step)
                 for (int m = 0; m < M; m++) {
-                    const lanes_t<T> x = load_lanes<T, STRIDE>(plane + place, origins + m * L);
+                    const lanes_t<T> x = load_lanes<T, STRIDE>(source + m * L * stride, stride);
                     const auto better = (x > best[m]) | (x != x);
                     best[m] = better ? x : best[m];
                     found[m] = __builtin_convertvector(better, decltype(found[m] + 0))
                         ? (found[m] ^ found[m]) + (int32_t)place : found[m];
                 }
-    for (int m = 0; m < M; m++) {
+        }
+    for (int m = 0; m < M; m++)
         store(values + m * L, best[m]);
-        store(places + m * L, found[m]);
-    }
 }
 
-/* Compute the windows of a line of results that its ends do not cut, from `origin` on; the last vectors overlap. */
-template <class T, int M> static void line_maxima(
-        const pooling_t *p, const T *plane, int64_t rows, int64_t lines, int64_t origin, T *values, int64_t *indices) {
-    constexpr int AT_ONCE = M * LANES_OF<T>;
-    const int64_t n = p->inner_last - p->inner_first;
+/* Compute n windows of a line of results, the first of which begins at `from` and has the index `origin`. The last
+ * vectors overlap the ones before if lines are read in place. Otherwise they exceed the line, and the next line
+ * overwrites what they have written, except at the end of a plane, where `room` results fit. */
+template <class T, int STRIDE, int M> APART void line_maxima(
+        const pooling_t *p, const T *from, int64_t rows, int64_t lines, int64_t n, int64_t origin, int64_t room,
+        T *values, int64_t *indices) {
+    constexpr int L = LANES_OF<T>, AT_ONCE = M * L;
+    const int64_t stride = p->inner_stride;
     for (int64_t at = 0; at < n; at += AT_ONCE) {
-        const int64_t first = at + AT_ONCE <= n ? at : n - AT_ONCE;
-        int32_t origins[AT_ONCE], places[AT_ONCE];
+        const int64_t first = at + AT_ONCE <= n || p->copied ? at : n - AT_ONCE;
+        lanes_t<T, int32_t> found[M] = {};
+        int32_t places[AT_ONCE];
         T best[AT_ONCE];
-        for (int lane = 0; lane < AT_ONCE; lane++)
-            origins[lane] = (int32_t)(origin + (first + lane) * p->inner_stride);
-        if (p->inner_stride == 1)
-            some_maxima<T, 1, M>(p, plane, rows, lines, origins, best, places);
-        else if (p->inner_stride == 2)
-            some_maxima<T, 2, M>(p, plane, rows, lines, origins, best, places);
-        else
-            some_maxima<T, 0, M>(p, plane, rows, lines, origins, best, places);
-        for (int lane = 0; lane < AT_ONCE; lane++) {
-            values[first + lane] = best[lane];
-            indices[first + lane] = origins[lane] + places[lane];
+        for (int m = 0; m < M && p->copied; m++)
+            found[m] = load<int32_t, sizeof(found[m])>(p->starts + first + m * L);
+        some_maxima<T, STRIDE, M>(p, from + first * stride, rows, lines, best, found);
+        for (int m = 0; m < M; m++)
+            store(places + m * L, found[m]);
+        if (room - first >= AT_ONCE) {
+            memcpy(values + first, best, sizeof best);
+            for (int lane = 0; lane < AT_ONCE; lane++)
+                indices[first + lane] = origin + (first + lane) * stride + places[lane];
+        } else {
+            for (int lane = 0; lane < room - first; lane++) {
+                values[first + lane] = best[lane];
+                indices[first + lane] = origin + (first + lane) * stride + places[lane];
+            }
         }
     }
 }
 
-template <class T> static void maxima(const pooling_t *p, const T *plane, T *values, int64_t *indices) {
+template <class T> static void maxima(
+        const pooling_t *p, int64_t planes, const T *plane, T *values, int64_t *indices) {
+    T buffer[LARGEST_COPY + 4 * LANES];     /* vectors exceed the last line */
     constexpr int L = LANES_OF<T>;
-    const bool by_lines = p->origins != NULL && p->inner_last - p->inner_first >= L;
-    for (int64_t at = 0; at < p->n_whole && !by_lines; at += L) {
-        const int64_t first = at + L <= p->n_whole || at == 0 ? at : p->n_whole - L;
-        const int32_t *origins = p->origins + first, *numbers = p->numbers + first;
-        T best[L];
-        int32_t places[L];
-        some_maxima<T, 0, 1>(p, plane, p->kernel[0], p->kernel[1], origins, best, places);
-        for (int lane = 0; lane < L; lane++) {
-            values[numbers[lane]] = best[lane];
-            indices[numbers[lane]] = origins[lane] + places[lane];
-        }
-    }
-    for (int64_t a = 0, number = p->inner_first; a < p->out[0] && by_lines; a++)
-        for (int64_t b = 0; b < p->out[1]; b++, number += p->out[2]) {
-            const window_t *x = &p->windows[0][a], *y = &p->windows[1][b];
-            const auto line = p->inner_last - p->inner_first >= 2 * L ? line_maxima<T, 2> : line_maxima<T, 1>;
-            if (x->count > 0 && y->count > 0)
-                line(p, plane, x->count, y->count, (x->begin * p->size[1] + y->begin) * p->size[2]
-                     + p->windows[2][p->inner_first].begin, values + number, indices + number);
-        }
-    for (int64_t i = 0, a = 0, b = 0, c = 0, last = 0; i < p->n_cut; i++) {
-        const int64_t number = p->cut != NULL ? p->cut[i] : i;
-        for (c += number - last, last = number; c >= p->out[2]; c -= p->out[2])
-            if (++b == p->out[1])
-                b = 0, a++;
-        const window_t *x = &p->windows[0][a], *y = &p->windows[1][b];
-        if (!(by_lines && c >= p->inner_first && c < p->inner_last && x->count > 0 && y->count > 0))
-            maximum<T>(p, plane, x, y, &p->windows[2][c], &values[number], &indices[number]);
+    const int64_t lines = p->size[0] * p->size[1], in_plane = lines * p->size[2];
+    const int64_t out_plane = p->out[0] * p->out[1] * p->out[2];
+    const bool copied = p->copied > 0;
+    const int64_t first = p->inner_first, last = copied || p->inner_last - first >= L ? p->inner_last : first;
+    const auto line = last - first >= (copied ? L + 1 : 2 * L)
+        ? p->inner_stride == 1 ? line_maxima<T, 1, 2> : p->inner_stride == 2 ? line_maxima<T, 2, 2>
+            : line_maxima<T, 0, 2>
+        : p->inner_stride == 1 ? line_maxima<T, 1, 1> : p->inner_stride == 2 ? line_maxima<T, 2, 1>
+            : line_maxima<T, 0, 1>;
+    for (int64_t k = 0; k < p->copied + 4 * LANES && copied; k++)
+        buffer[k] = LOWEST<T>;
+    for (; planes--; plane += in_plane, values += out_plane, indices += out_plane) {
+        if (copied && p->line == p->size[2])
+            memcpy(buffer, plane, in_plane * sizeof(T));
+        else
+            for (int64_t k = 0; k < lines && copied; k++)
+                memcpy(buffer + k * p->line + p->before, plane + k * p->size[2], p->size[2] * sizeof(T));
+        const int64_t column = copied ? -p->before : p->windows[2][first].begin;
+        const T *const source = copied ? buffer : plane + column;
+        int64_t number = 0;
+        for (int64_t a = 0; a < p->out[0]; a++)
+            for (int64_t b = 0; b < p->out[1]; b++, number += p->out[2]) {
+                const window_t *x = &p->windows[0][a], *y = &p->windows[1][b];
+                const int64_t begin = x->begin * p->size[1] + y->begin;
+                const bool in_lanes = x->count > 0 && y->count > 0 && first < last;
+                if (in_lanes)
+                    line(p, source + begin * p->line, x->count, y->count, last - first,
+                         begin * p->size[2] + column, out_plane - number - first, values + number + first,
+                         indices + number + first);
+                for (int64_t c = 0; c < p->out[2]; c++) {
+                    if (in_lanes && c == first)
+                        c = last;
+                    if (c < p->out[2])
+                        maximum<T>(p, plane, x, y, &p->windows[2][c], &values[number + c], &indices[number + c]);
+                }
+            }
     }
 }
 
