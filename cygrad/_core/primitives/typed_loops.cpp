@@ -208,8 +208,15 @@ template <class T> void pow_loop(char **arguments, const int64_t *n, const int64
             single_power(powers, (const T *)arguments[0], exponent[0], (T *)arguments[2], *n))
             return;
     }
+    const bool direct = !edges && steps[0] == sizeof(T) && (one || steps[1] == sizeof(T)) && steps[2] == sizeof(T) &&
+                        arguments[2] != arguments[0] && arguments[2] != arguments[1];
     for (int64_t done = 0, count; done < *n; done += count) {
         count = *n - done < BLOCK ? *n - done : BLOCK;
+        if (direct) {
+            general_power(powers, (T *)arguments[0] + done, (T *)arguments[1] + (one ? 0 : done), !one,
+                          (T *)arguments[2] + done, count);
+            continue;
+        }
         for (int64_t i = 0; i < count; i++)
             x[i] = at<T>(arguments, steps, 0, done + i);
         for (int64_t i = 0; i < (one ? 0 : count); i++)

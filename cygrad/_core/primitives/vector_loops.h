@@ -2,6 +2,15 @@
 #include "simd/vector_functions.h"
 #include "primitives/vector_error.h"
 #include "primitives/vector_activations.h"
+/* The second operand from number `done` on; if that is -1, a number, which is repeated in `block`. */
+template <class T> INLINE const T *second(const T *y, int64_t done, T *block) {
+    if (done >= 0)
+        return y + done;
+    for (int i = 0; i < 256; i++)
+        block[i] = *y;
+    return block;
+}
+
 #include "primitives/wide_loops.h"
 
 /* Of one to four operands x, y, z and w, of which all but x may be numbers. `out` may be one of them, but overlap none
@@ -125,15 +134,6 @@ template <class T> static void erfinv_loop(const T *const *operand, T *out, int6
             far |= !(fabs(x[i]) < (T)0.995);
         (far ? far_erfinv_loop<T> : near_erfinv_loop<T>)(&x, out + done, count, 0);
     }
-}
-
-/* The second operand from number `done` on; if that is -1, a number, which is repeated in `block`. */
-template <class T> INLINE const T *second(const T *y, int64_t done, T *block) {
-    if (done >= 0)
-        return y + done;
-    for (int i = 0; i < 256; i++)
-        block[i] = *y;
-    return block;
 }
 
 /* Blocks with quotients that are too large, or none, are left to fmod(). */

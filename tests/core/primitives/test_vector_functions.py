@@ -262,8 +262,8 @@ def for_targets(name, x, y):
     return results
 
 
-WIDE = {"sinh": np.sinh, "cosh": np.cosh, "expm1": np.expm1, "atanh": np.arctanh, "log2": np.log2, "log10": np.log10,
-        "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}
+WIDE = {"sinh": np.sinh, "cosh": np.cosh, "expm1": np.expm1, "atanh": np.arctanh, "log": np.log, "log2": np.log2,
+        "log10": np.log10, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -298,3 +298,34 @@ def test_atan2_in_all_quadrants():
     for whole, single in zip(for_targets("atan2", y, np.full_like(y, 1.5)),
                              for_targets("atan2", y, np.array([1.5], np.float32)), strict=True):
         np.testing.assert_array_equal(whole, single)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_computed_in_double_precision_are_rounded_once():
+    """Blocks of positive numbers alone, of which some results are subnormal, 0 or infinite, and blocks with others."""
+    ends = np.array([0.0, -0.0, 1, -1, 2, -3, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1e30, -1e30], np.float32)
+    x, y = (part.ravel() for part in np.meshgrid(ends, ends))
+    x = np.concatenate([x, RNG.uniform(0, 8, 20_000).astype(np.float32), fusion(np.float32, 20_000)[:10_000]])
+    y = np.concatenate([y, RNG.uniform(-60, 60, len(x) - len(y)).astype(np.float32)])
+    exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    expected, positive = exact.astype(np.float32), (x > 0) & np.isfinite(x) & np.isfinite(y)
+    for found in for_targets("pow", x, y):
+        assert np.array_equal(np.isnan(found), np.isnan(expected))
+        number = ~np.isnan(expected)
+        np.testing.assert_array_max_ulp(found[number], expected[number], 1)
+        assert np.array_equal(np.signbit(found[number]), np.signbit(expected[number]))
+    for found in for_targets("pow", np.ascontiguousarray(x[positive]), np.ascontiguousarray(y[positive])):
+        assert errors(found, exact[positive], np.float32).max() < 0.502
+    for whole, single in zip(for_targets("pow", x, np.full_like(x, 1.7)),
+                             for_targets("pow", x, np.array([1.7], np.float32)), strict=True):
+        np.testing.assert_array_equal(whole, single)
+
+
+def test_powers_written_over_an_operand():
+    x, y = RNG.standard_normal((2, 3000), dtype=np.float32)
+    y[::7] = 3
+    expected = cygrad.pow(cygrad.tensor(x), cygrad.tensor(y)).numpy()
+    for target in (0, 1):
+        operands = [cygrad.tensor(x), cygrad.tensor(y)]
+        cygrad.pow(*operands, out=operands[target])
+        np.testing.assert_array_equal(operands[target].numpy(), expected)
