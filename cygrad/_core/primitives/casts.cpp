@@ -13,7 +13,7 @@
 template <class T> constexpr bool is_stored =
     std::is_same_v<T, half_t> || std::is_same_v<T, bfloat_t> || std::is_same_v<T, complex_half_t>;
 
-// Return how many of n contiguous elements were converted: processors with AVX2 convert eight halves by one instruction.
+// Return how many of n contiguous elements were converted by AVX2, which has one instruction for eight halves.
 #if SIMD_TARGETS > 1
 template <class S, class T> static inline int64_t convert_eights(const S *, T *, int64_t) { return 0; }
 
@@ -28,6 +28,26 @@ __attribute__((target("avx2,f16c"))) static int64_t convert_eights(const float *
         _mm_storeu_si128((__m128i *)out + i,
                          _mm256_cvtps_ph(_mm256_loadu_ps(source + 8 * i), _MM_FROUND_TO_NEAREST_INT));
     return n / 8 * 8;
+}
+
+// As bfloat_of_float(): compilers assemble the halves of words in more steps.
+__attribute__((target("avx2"))) static int64_t convert_eights(const float *source, bfloat_t *out, int64_t n) {
+    for (int64_t i = 0; i < n / 16; i++) {
+        __m256i halves[2];
+        for (int k = 0; k < 2; k++) {
+            const __m256 x = _mm256_loadu_ps(source + 16 * i + 8 * k);
+            const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+            const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+            const __m256i half = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+            const __m256i sign = _mm256_and_si256(high, _mm256_set1_epi32(0x8000));
+            halves[k] = _mm256_blendv_epi8(_mm256_srli_epi32(_mm256_add_epi32(bits, half), 16),
+                                           _mm256_or_si256(sign, _mm256_set1_epi32(0x7fc0)),
+                                           _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+        }
+        _mm256_storeu_si256((__m256i *)out + i,
+                            _mm256_permute4x64_epi64(_mm256_packus_epi32(halves[0], halves[1]), 0xd8));
+    }
+    return n / 16 * 16;
 }
 #endif
 

@@ -16,7 +16,7 @@ INLINE double angle_of(double y, double x) {
     return y > x ? M_PI_2 - value : value;
 }
 
-/* atan2(y, x): the bounds keep quotients of infinite numbers and of zeros, which then are nearer to 0 than float32 is. */
+/* atan2(y, x): the bounds keep quotients of infinite numbers and of zeros from being nan. */
 INLINE double arc_tangent_of_two(double y, double x) {
     const double a = fabs(y), b = fabs(x), side = copysign(1, x);
     const double sharp = angle_of(a > 1e300 ? 1e300 : a, b > 1e300 ? 1e300 : b < 1e-300 ? 1e-300 : b);

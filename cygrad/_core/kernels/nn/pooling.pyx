@@ -7,7 +7,7 @@ dimension (pooling.h); ordinary and adaptive pooling differ only in them.
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
     MAX_DIMS, NOTHING, array_t, as_real, is_true, register_kernel, release, shape_text, value_t,
 )
