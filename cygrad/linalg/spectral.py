@@ -2,6 +2,7 @@
 
 
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_converged, square
@@ -86,7 +87,8 @@ def svdvals(A, *, driver=None, out=None):
 
     Notes
     -----
-    Derivative: ``U @ diag(grad) @ Vh``.
+    Derivative: ``U @ diag(grad) @ Vh``. If A requires grad, the vectors are computed in forward; the last bits of the
+    values may then differ.
 
     Examples
     --------
@@ -94,7 +96,11 @@ def svdvals(A, *, driver=None, out=None):
     tensor([2., 1.])
     """
     _check_driver("linalg.svdvals", driver)
-    found, info = operators.linalg_svdvals(matrices("linalg.svdvals", A))
+    A = matrices("linalg.svdvals", A)
+    if is_grad_enabled() and A.requires_grad:      # backward needs the vectors
+        _, found, _, info = operators.linalg_svd(A, False)
+    else:
+        found, info = operators.linalg_svdvals(A)
     check_info("linalg.svdvals", info, not_converged)
     return into("linalg.svdvals", found, out)
 
