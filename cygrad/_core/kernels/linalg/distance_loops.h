@@ -107,8 +107,8 @@ template <class T> static void count_farthest(const T *x, const T *transposed, c
             counts[j] += fabs(x[c] - transposed[c * k + j]) == distances[j];
 }
 
-/* Sum shares * (own - y) in the order of sum_of; 0 where the share is 0. */
-template <class T> INLINE double sum_of_slopes(const T *shares, const T *y, T own, int64_t n) {
+/* Sum shares * (own - y) in the order of sum_of; 0 where the share is 0, which only SOME are. */
+template <class T, bool SOME> INLINE double sum_of_slopes(const T *shares, const T *y, T own, int64_t n) {
     vector_t<T> sums[2 * PARTS] = {{0}};
     double rest = 0;
     int64_t i = 0;
@@ -116,7 +116,7 @@ template <class T> INLINE double sum_of_slopes(const T *shares, const T *y, T ow
         for (int k = 0; k < 2 * PARTS; k++) {
             const vector_t<T> share = load<T>(shares + i + k * VECTOR_LANES<T>);
             const vector_t<T> slope = share * (own - load<T>(y + i + k * VECTOR_LANES<T>));
-            sums[k] += share != 0 ? slope : vector_t<T>{};
+            sums[k] += !SOME ? slope : share != 0 ? slope : vector_t<T>{};
         }
     for (; i < n; i++)
         rest += shares[i] == 0 ? 0 : shares[i] * (own - y[i]);
@@ -133,7 +133,7 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
     for (int64_t start = 0; start < k; start += SUMMED_AT_ONCE) {
         const int64_t n = k - start < SUMMED_AT_ONCE ? k - start : SUMMED_AT_ONCE;
         const T *w = weights + start, *whole = distances + start;
-        int extreme = 0;
+        int extreme = 0, some = 0;
         if (order == HIGHEST) {                        /* the given distances may have been rounded */
             memset(highest, 0, n * sizeof *highest);
             enlarge_parts<T>(x, transposed + start, highest, n, k, 0, m, HIGHEST);
@@ -148,6 +148,7 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
                 const T size = fabs(shares[j]);
                 const int fits = (int)(size >= LEAST<T>) & (int)(size <= MOST<T>);
                 extreme |= (w[j] != 0) & (whole[j] != 0) & !fits;
+                some |= size == 0;
             }
         }
         for (int64_t c = 0; c < m; c++) {
@@ -159,7 +160,7 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
                 continue;
             }
             if (order == SECOND) {
-                out[c] += (T)sum_of_slopes<T>(shares, y, own, n);
+                out[c] += (T)(some ? sum_of_slopes<T, true> : sum_of_slopes<T, false>)(shares, y, own, n);
                 continue;
             }
             if (order == FIRST)
