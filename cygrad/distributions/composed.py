@@ -10,7 +10,7 @@ from cygrad.distributions.distribution import Distribution
 from cygrad.distributions.gamma_family import Gamma
 from cygrad.distributions.transformed import TransformedDistribution
 from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
-from cygrad.distributions.utils import TINY, broadcast_all, euler_constant
+from cygrad.distributions.utils import TINY, broadcast_all, euler_constant, lgamma_less_digamma
 
 __all__ = ["InverseGamma", "Kumaraswamy", "LogNormal", "LogisticNormal", "MixtureSameFamily", "Pareto",
            "Weibull"]
@@ -265,8 +265,7 @@ class InverseGamma(TransformedDistribution):
         return cygrad.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
 
     def entropy(self):
-        a = self.concentration
-        return a + self.rate.log() + cygrad.lgamma(a) - (1 + a) * cygrad.digamma(a)
+        return lgamma_less_digamma(self.concentration, -1) + self.rate.log()
 
     def cdf(self, value):
         return cygrad.special.gammaincc(self.concentration, self.rate / self._checked(value))

@@ -14,6 +14,7 @@ from cygrad.distributions.utils import (
     TINY,
     broadcast_all,
     deviance,
+    lgamma_less_digamma,
     log1p_square,
     log_beta,
     log_binomial,
@@ -68,13 +69,7 @@ class Gamma(ExponentialFamily):
         return special.gammainc(self.concentration, self.rate * self._checked(value))
 
     def entropy(self):
-        a = self.concentration
-        large = cygrad.where(a < LARGE, LARGE, a)
-        w = large.reciprocal()
-        s = w.square()
-        below = w * (1 / 2 + w * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s / 240))))        # log(a) - digamma(a)
-        around = 0.5 * (large.log() + LOG_2PI) + stirling_error(large) + (large - 1) * below
-        return cygrad.where(a < LARGE, a + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a), around) - self.rate.log()
+        return lgamma_less_digamma(self.concentration, 1) - self.rate.log()
 
     _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
 
@@ -150,9 +145,8 @@ class Beta(ExponentialFamily):
         return cygrad.where(small, plain, _log_beta_density(a, b, x.log(), (-x).log1p()) - x.log() - (-x).log1p())
 
     def entropy(self):
-        a, b, total = self.concentration1, self.concentration0, self._total
-        return (cygrad.lgamma(a) + cygrad.lgamma(b) - cygrad.lgamma(total) - (a - 1) * cygrad.digamma(a)
-                - (b - 1) * cygrad.digamma(b) + (total - 2) * cygrad.digamma(total))
+        return (lgamma_less_digamma(self.concentration1, 1) + lgamma_less_digamma(self.concentration0, 1)
+                - lgamma_less_digamma(self._total, 2))
 
     _natural_params = property(lambda self: (self.concentration1, self.concentration0))
 

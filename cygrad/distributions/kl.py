@@ -6,7 +6,7 @@ import cygrad
 from cygrad.distributions import composed, continuous, discrete, gamma_family, vectors
 from cygrad.distributions.distribution import ExponentialFamily
 from cygrad.distributions.transformed import Independent, TransformedDistribution
-from cygrad.distributions.utils import euler_constant, sum_last
+from cygrad.distributions.utils import deviance, euler_constant, gamma_divergence, sum_last
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -130,26 +130,24 @@ def _bernoulli(p, q):
 
 
 def _beta(p, q):
-    total_p, total_q = p.concentration1 + p.concentration0, q.concentration1 + q.concentration0
-    lgamma, digamma = cygrad.lgamma, cygrad.digamma
-    return (lgamma(q.concentration1) + lgamma(q.concentration0) + lgamma(total_p) - lgamma(p.concentration1)
-            - lgamma(p.concentration0) - lgamma(total_q)
-            + (p.concentration1 - q.concentration1) * digamma(p.concentration1)
-            + (p.concentration0 - q.concentration0) * digamma(p.concentration0) + (total_q
-                                                                                   - total_p) * digamma(total_p))
+    return _dirichlet_of(*(cygrad.stack((one.concentration1, one.concentration0), -1) for one in (p, q)))
 
 
 def _dirichlet(p, q):
-    a, b = p.concentration, q.concentration
-    total = a.sum(-1)
-    return (cygrad.lgamma(total) - cygrad.lgamma(b.sum(-1)) - (cygrad.lgamma(a) - cygrad.lgamma(b)).sum(-1)
-            + ((a - b) * (cygrad.digamma(a) - cygrad.digamma(total).unsqueeze(-1))).sum(-1))
+    return _dirichlet_of(p.concentration, q.concentration)
+
+
+def _dirichlet_of(a, b):
+    """With the totals s and t of a and b, deviances of b from a alone would cancel: those from a * t / s do not."""
+    totals = a.sum(-1), b.sum(-1)
+    scaled = a * (totals[1] / totals[0]).unsqueeze(-1)
+    return (deviance(b, scaled, scaled.log()) + gamma_divergence(a, b)).sum(-1) - gamma_divergence(*totals)
 
 
 def _gamma(p, q):
-    return (q.concentration * (p.rate / q.rate).log() + cygrad.lgamma(q.concentration) - cygrad.lgamma(p.concentration)
-            + (p.concentration - q.concentration) * cygrad.digamma(p.concentration)
-            + (q.rate - p.rate) * (p.concentration / p.rate))
+    mean = p.concentration * (q.rate / p.rate)
+    log_mean = p.concentration.log() + q.rate.log() - p.rate.log()
+    return deviance(q.concentration, mean, log_mean) + gamma_divergence(p.concentration, q.concentration)
 
 
 def _normals(p, q):

@@ -10,7 +10,7 @@ from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.gamma_family import Beta
 from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
-from cygrad.distributions.utils import TINY
+from cygrad.distributions.utils import TINY, lgamma_less_digamma
 
 __all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 
@@ -65,9 +65,8 @@ class Dirichlet(ExponentialFamily):
                 - cygrad.lgamma(self.concentration).sum(-1))
 
     def entropy(self):
-        a, total, k = self.concentration, self.concentration.sum(-1), self.concentration.shape[-1]
-        return (cygrad.lgamma(a).sum(-1) - cygrad.lgamma(total) - (k - total) * cygrad.digamma(total)
-                - ((a - 1) * cygrad.digamma(a)).sum(-1))
+        a = self.concentration
+        return lgamma_less_digamma(a, 1).sum(-1) - lgamma_less_digamma(a.sum(-1), a.shape[-1])
 
     _natural_params = property(lambda self: (self.concentration,))
 

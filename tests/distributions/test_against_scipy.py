@@ -488,3 +488,76 @@ def test_probabilities_below_epsilon_are_not_rounded_up(dtype, p):
         log_prob = D.Bernoulli(probs).log_prob(outcome)
         assert log_prob.item() == pytest.approx(math.log(cygrad.finfo(dtype).eps))
         assert cygrad.autograd.grad(log_prob, probs)[0].item() == 0
+
+
+PSI = mpmath.digamma
+
+
+def log_beta(a, b):
+    return mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+
+
+ENTROPIES = {
+    "Gamma": (D.Gamma, lambda a, b: a - mpmath.log(b) + mpmath.loggamma(a) + (1 - a) * PSI(a)),
+    "InverseGamma": (D.InverseGamma, lambda a, b: a + mpmath.log(b) + mpmath.loggamma(a) - (1 + a) * PSI(a)),
+    "Beta": (D.Beta, lambda a, b: log_beta(a, b) - (a - 1) * PSI(a) - (b - 1) * PSI(b) + (a + b - 2) * PSI(a + b)),
+    "Dirichlet": (lambda a, b: D.Dirichlet(cygrad.stack((a, b, b))),
+                  lambda a, b: mpmath.loggamma(a) + 2 * mpmath.loggamma(b) - mpmath.loggamma(a + 2 * b)
+                  + (a + 2 * b - 3) * PSI(a + 2 * b) - (a - 1) * PSI(a) - 2 * (b - 1) * PSI(b)),
+}
+
+
+def exact(function, *values):
+    """The value and the gradients of a function of mpmath, at the rounded values."""
+    with mpmath.workdps(60):
+        points = [mpmath.mpf(float(np.float32(value))) for value in values]
+        result = [function(*points)]
+        for i, point in enumerate(points):
+            step = point * mpmath.mpf(10) ** -20
+            ends = [function(*points[:i], point + sign * step, *points[i + 1:]) for sign in (1, -1)]
+            result.append((ends[0] - ends[1]) / (2 * step))
+        return [float(value) for value in result]
+
+
+def found(function, *values, dtype=cygrad.float32):
+    leaves = [cygrad.tensor(float(np.float32(value)), dtype=dtype, requires_grad=True) for value in values]
+    result = function(*leaves)
+    return [result.item(), *(slope.item() for slope in cygrad.autograd.grad(result, leaves))]
+
+
+@pytest.mark.parametrize("name", ENTROPIES)
+@pytest.mark.parametrize("a", [1e-6, 0.3, 7.0, 19.9, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("b", [1e-3, 1.5, 1e5, 1e8])
+def test_entropies_of_large_and_small_concentrations_do_not_cancel(name, a, b):
+    """Logarithms of gamma functions of 1e9 are 2e10, and the entropies of these distributions about 10."""
+    family, right = ENTROPIES[name]
+    expected = exact(right, a, b)
+
+    def entropy(a, b):
+        return family(a, b).entropy()
+    np.testing.assert_allclose(found(entropy, a, b), expected, rtol=1e-4, atol=2e-6)
+    np.testing.assert_allclose(found(entropy, a, b, dtype=cygrad.float64), expected, rtol=1e-11, atol=2e-14)
+
+
+DIVERGENCES = {
+    "Gamma": (lambda a, b: D.Gamma(a, b + 1), lambda a, b, c, d: c * mpmath.log((b + 1) / (d + 1)) + mpmath.loggamma(c)
+              - mpmath.loggamma(a) + (a - c) * PSI(a) + (d - b) * a / (b + 1)),
+    "Beta": (D.Beta, lambda a, b, c, d: log_beta(c, d) - log_beta(a, b) + (a - c) * PSI(a) + (b - d) * PSI(b)
+             + (c - a + d - b) * PSI(a + b)),
+}
+DIVERGENCES["Dirichlet"] = (lambda a, b: D.Dirichlet(cygrad.stack((a, b))), DIVERGENCES["Beta"][1])
+
+
+@pytest.mark.parametrize("name", DIVERGENCES)
+@pytest.mark.parametrize("a", [0.01, 2.0, 18.0, 300.0, 1e6])
+@pytest.mark.parametrize("by", [1.01, 1.5, 30.0])
+def test_divergences_of_near_and_large_concentrations_do_not_cancel(name, a, by):
+    """KL divergences are a few thousandths for 1.01, and logarithms of gamma functions of 1e6 are 1.3e7."""
+    family, right = DIVERGENCES[name]
+    expected = exact(right, a, 2 * a, a * by, 2 * a)
+
+    def divergence(a, b, c, d):
+        return D.kl_divergence(family(a, b), family(c, d))
+    np.testing.assert_allclose(found(divergence, a, 2 * a, a * by, 2 * a)[0], expected[0], rtol=2e-4)
+    np.testing.assert_allclose(found(divergence, a, 2 * a, a * by, 2 * a, dtype=cygrad.float64), expected, rtol=1e-9)
+    assert found(divergence, a, 2 * a, a, 2 * a)[0] == 0
