@@ -150,6 +150,34 @@ def test_second_derivatives_in_float32_are_those_in_float64(name, scale):
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5 * np.abs(right).max())
 
 
+NORMALIZATIONS = {
+    "layer_norm": lambda x: F.layer_norm(x, (4,), eps=0),
+    "affine layer_norm": lambda x: F.layer_norm(x, (4,), cygrad.arange(1, 5, dtype=x.dtype), eps=0),
+    "rms_norm": lambda x: F.rms_norm(x, (4,), eps=0),
+    "group_norm": lambda x: F.group_norm(x, 1, eps=0),
+    "instance_norm": lambda x: F.instance_norm(x.unsqueeze(0), eps=0),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True, eps=1e-300),
+    "batch_norm of long channels": lambda x: F.batch_norm(x.reshape(3, 1, 4).repeat(1, 1, 10), None, None,
+                                                          training=True, eps=1e-300),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZATIONS)
+@pytest.mark.parametrize("scale", [1e-25, 1.0, 1e25], ids=str)
+def test_normalizations_of_tiny_and_huge_numbers_keep_two_derivatives(name, scale):
+    found = []
+    for dtype in (cygrad.float32, cygrad.float64):
+        x = (cygrad.tensor([[1, 2, -3, 0.5], [2, 5, 1, 0], [0, 4, 2, -1]], dtype=dtype) * scale).requires_grad_()
+        result = NORMALIZATIONS[name](x)
+        weights = cygrad.arange(1, result.numel() + 1, dtype=dtype).reshape(result.shape).sqrt()
+        first, = cygrad.autograd.grad((result * weights).sum(), x, create_graph=True)
+        slopes = first * scale * cygrad.arange(1, 13, dtype=dtype).reshape(3, 4)
+        found.append([result, first * scale, cygrad.autograd.grad(slopes.sum(), x)[0] * scale])
+    for single, double in zip(*found, strict=True):
+        double = double.detach().numpy()
+        np.testing.assert_allclose(single.detach().numpy(), double, rtol=1e-5, atol=1e-5 * np.abs(double).max())
+
+
 @pytest.mark.parametrize("values", [[3e38, -3e38, 1.5e38], [3e38, 3e38, 3e38], [3e38, -3e38, 0, 1e38, 1e38],
                                     [1e-25, 3e-25]])
 def test_spreads_of_the_largest_and_of_small_numbers(values):

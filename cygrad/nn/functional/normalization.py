@@ -353,7 +353,8 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
     Notes
     -----
-    Formula: Krizhevsky, Sutskever and Hinton, 2012, with the average in place of the sum.
+    Formula: Krizhevsky, Sutskever and Hinton, 2012, with the average in place of the sum. Squares are taken in the
+    dtype of the input: float32 elements beyond 1e19 become 0.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 // The loops of normalization for the SIMD target of this processor.
 
+#include <limits>
 #include "kernels/nn/normalization.h"
 
 enum {

@@ -67,10 +67,32 @@ template <class T> INLINE int64_t first_segment(const channels_t *c, int64_t cha
     return channel % c->groups * c->segments;
 }
 
+/* Reciprocal deviation of a channel in a wider type. */
+template <class T> static T wide_rstd(const channels_t *c, int64_t channel, const T *x, T center) {
+    long double total = 0;
+    for (int64_t line = 0; line < c->outer; line++)
+        for (int64_t i = 0; i < c->inner; i++) {
+            const long double away = (long double)x[(line * c->channels + channel) * c->inner + i] - center;
+            total += away * away;
+        }
+    const long double count = (long double)c->outer * c->inner;
+    return (T)(1 / sqrtl(total / (count > 0 ? count : 1) + c->eps));
+}
+
+/* Reciprocal deviation from the mean square of a channel, again where squares in T over- or underflow. */
+template <class T> INLINE T rstd_of(const channels_t *c, int64_t channel, const T *x, T center, double spread) {
+    typedef std::numeric_limits<T> limits;
+    const double exact = (double)(limits::min() / limits::epsilon() / limits::epsilon());
+    if (spread > limits::max() || (spread < exact && c->eps < exact && spread >= 0))
+        return wide_rstd<T>(c, channel, x, center);
+    return (T)(1 / sqrt(spread + c->eps));
+}
+
 template <class T> static void normalize_channel(const channels_t *c, int64_t channel, const T *x, const T *weight,
                                                  const T *bias, T *result, T *mean, T *rstd, T *variance) {
     const int64_t stride = c->channels * c->inner, start = channel * c->inner;
     const double elements = (double)c->outer * (double)c->inner, count = elements > 0 ? elements : 1;
+    const T *all = x;
     double total = 0;
     x += start;
     result += start;
@@ -82,7 +104,7 @@ template <class T> static void normalize_channel(const channels_t *c, int64_t ch
     for (int64_t line = 0; line < c->outer; line++)
         total += line_squares<T>(x + line * stride, c->inner, center);
     const double spread = total / count;
-    const T scale = (T)(1 / sqrt(spread + c->eps));
+    const T scale = rstd_of<T>(c, channel, all, center, spread);
     rstd[channel] = scale;
     if (c->centered) {
         mean[channel] = center;
@@ -322,7 +344,7 @@ template <class T> static void normalize_tile(const channels_t *c, int64_t first
     for (int64_t k = 0; k < n; k++) {
         const double spread = of_channel<T>(c, k, sums) / count;
         variance[k] = (T)spread;
-        rstd[k] = (T)(1 / sqrt(spread + c->eps));
+        rstd[k] = rstd_of<T>(c, first + k, x, mean[k], spread);
         values[k] = weight ? rstd[k] * weight[first + k] : rstd[k];
     }
     spread<T>(c, n, values, factor);
