@@ -69,6 +69,51 @@ def test_derivatives_of_log_ndtr_in_the_tails(value):
         np.testing.assert_allclose(third, -right * (value + first) - first * (1 + right), rtol=1e-6, atol=1e-300)
 
 
+@pytest.mark.parametrize("value", [-101.0, -1e4, -1e8, -1e30])
+def test_third_derivative_of_log_ndtr_in_the_lower_tail_does_not_cancel(value):
+    found = derivatives(special.log_ndtr, value)[2]
+    terms = (-2, 24, -300, 4144, -63540)                  # of the asymptotic series
+    right = sum(term * value ** -(3 + 2 * k) for k, term in enumerate(terms))
+    np.testing.assert_allclose(found, right, rtol=1e-13)
+
+
+@pytest.mark.parametrize("value", [1e4, -1e8, 1e30])
+def test_derivatives_of_hypot_do_not_cancel_where_one_side_is_small(value):
+    """With r = hypot(x, 1) they are x / r, 1 / r**3 and -3 x / r**5."""
+    right = [math.copysign(1, value), abs(value) ** -3.0, -3 * math.copysign(1, value) * value ** -4.0]
+    found = derivatives(lambda x: cygrad.hypot(x, cygrad.ones_like(x)), value)
+    np.testing.assert_allclose(found, right, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("a", "right"), [(0.5, [math.inf, -math.inf, math.inf]), (1.0, [1, -1, 1]),
+                                          (1.5, [0, math.inf, -math.inf]), (2.0, [0, 1, -2]), (3.0, [0, 0, 1]),
+                                          (4.5, [0, 0, 0])])
+def test_derivatives_of_incomplete_gamma_functions_at_zero(a, right):
+    """The first one is the density x**(a - 1) * exp(-x) / gamma(a)."""
+    assert derivatives(lambda x: special.gammainc(cygrad.full_like(x, a), x), 0.0) == right
+    assert derivatives(lambda x: special.gammaincc(cygrad.full_like(x, a), x), 0.0) == [-value for value in right]
+    found = derivatives(lambda x: special.gammainc(cygrad.full_like(x, a), x), 0.7)
+    density = 0.7 ** (a - 1) * math.exp(-0.7) / math.gamma(a)
+    slope = (a - 1) / 0.7 - 1
+    np.testing.assert_allclose(found, [density, density * slope, density * (slope ** 2 - (a - 1) / 0.49)], rtol=1e-13)
+
+
+def test_powers_of_zero_are_flat_in_every_order_of_modes():
+    e, one = cygrad.tensor([0.3, 2.0], dtype=cygrad.float64), cygrad.ones(2, dtype=cygrad.float64)
+
+    def tangent(e):
+        return cygrad.func.jvp(lambda e: 0.0 ** e, (e,), (one,))[1]
+    assert cygrad.func.jvp(tangent, (e,), (one,))[1].tolist() == [0, 0]
+    assert cygrad.func.jvp(cygrad.func.grad(lambda e: (0.0 ** e).sum()), (e,), (one,))[1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e25])
+def test_smooth_l1_loss_of_a_tiny_or_huge_beta(scale):
+    x = cygrad.tensor([0.25, 3.0]) * scale
+    assert F.smooth_l1_loss(x, cygrad.zeros(2), reduction="none", beta=0.5 * scale).numpy() == pytest.approx(
+        [0.0625 * scale, 2.75 * scale], rel=1e-6)
+
+
 @pytest.mark.parametrize(("value", "rtol"), [(50.0, 1e-13), (100.0, 1e-13), (1e3, 1e-13), (1e6, 1e-13)])
 def test_derivatives_of_erfcx_in_the_upper_tail_are_those_of_the_asymptotic_series(value, rtol):
     """erfcx(x) = (1 / x - 1 / (2 x**3) + 3 / (4 x**5) - 15 / (8 x**7) + ...) / sqrt(pi)."""
@@ -117,6 +162,14 @@ RANGES = {
     "std": (lambda x: x.std(), [[1, 2, -3]]),
     "std of rows": (lambda x: x.std(0), [[[1, 2], [4, -1], [3, 3]]]),
     "mean": (lambda x: x.mean() * 2, [[1, 2, -3]]),
+    "quotient by a norm": (lambda x: x / x.norm(), [[1, 2, -3]]),
+    "div": (cygrad.div, [[1, 2], [2, -3]]),
+    "reciprocal": (lambda x, y: x * y.reciprocal(), [[1, 2], [2, -3]]),
+    "addcdiv": (lambda x, y: cygrad.addcdiv(x.detach() * 0, x, y, value=2), [[1, 2], [2, -3]]),
+    "negative power": (lambda x, y: x * y ** -1, [[1, 2], [2, -3]]),
+    "hypot": (cygrad.hypot, [[1, -2], [2, 1]]),
+    "least squares": (lambda a, b: cygrad.linalg.lstsq(a, b).solution, [[[1, 2], [3, 1.5], [1, 1]], [[1], [2], [4]]]),
+    "singular values": (cygrad.linalg.svdvals, [[[1, 2], [3, 1.5]]]),
 }
 
 
@@ -140,7 +193,8 @@ def curvatures(function, arguments, dtype):
 
 
 @pytest.mark.parametrize("name", ["normalize", "cosine_similarity", "norm", "norm of order 3", "atan2", "angle", "std",
-                                  "std of rows", "complex sgn"])
+                                  "std of rows", "complex sgn", "quotient by a norm", "div", "reciprocal", "addcdiv",
+                                  "negative power", "hypot", "least squares", "singular values"])
 @pytest.mark.parametrize("scale", [1e-25, 1.0, 1e25], ids=str)
 def test_second_derivatives_in_float32_are_those_in_float64(name, scale):
     function, values = RANGES[name]
@@ -321,7 +375,13 @@ def test_polygamma_and_zeta_of_huge_arguments(value):
     ("i0e", 1000.0, [-6.3101989626271155e-6, 9.4676683256014869e-9]),
     ("i1e", 51.0, [-0.00053546981243439322, 1.5507206046243513e-5]),
     ("i1e", -300.0, [-3.8244031984385611e-5, -1.9073863049232582e-7]),
-    ("i1e", 1000.0, [-6.300731294301514e-6, 9.4439932256286566e-9])])
+    ("i1e", 1000.0, [-6.300731294301514e-6, 9.4439932256286566e-9]),
+    ("scaled_modified_bessel_k0", 51.0, [-0.001708154078650886, 5.00005086377974e-05]),
+    ("scaled_modified_bessel_k0", 1000.0, [-1.9809212205993364e-05, 2.970640097347964e-08]),
+    ("scaled_modified_bessel_k0", 100000000.0, [-6.266570663077861e-13, 9.399855971117152e-21]),
+    ("scaled_modified_bessel_k1", 51.0, [-0.0017581545872886835, 5.243994730785462e-05]),
+    ("scaled_modified_bessel_k1", 1000.0, [-1.9838918606966846e-05, 2.9780648446447416e-08]),
+    ("scaled_modified_bessel_k1", 100000000.0, [-6.266570757076421e-13, 9.39985620611355e-21])])
 def test_derivatives_of_scaled_bessel_functions_do_not_cancel_in_the_tails(name, value, right):
     assert derivatives(named("special." + name), value, count=2) == pytest.approx(right, rel=5e-14, abs=0)
 
@@ -458,3 +518,44 @@ def test_incomplete_gamma_functions_of_huge_arguments(a, x):
 def test_gradients_of_atan2_at_infinity_are_zero(finite, infinite, dtype):
     for arguments in ((finite, infinite), (infinite, finite), (infinite, infinite)):
         assert gradients(cygrad.atan2, arguments, dtype) == [0, 0]
+
+
+COMPLEX = {
+    "softsign": F.softsign, "asin": cygrad.asin, "acos": cygrad.acos, "asinh": cygrad.asinh, "acosh": cygrad.acosh,
+    "abs": cygrad.abs, "sgn": cygrad.sgn, "angle": cygrad.angle, "sinc": cygrad.sinc, "sigmoid": cygrad.sigmoid,
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("z", [0.3 + 0.4j, -2 + 0.5j, 1e-12 - 2e-12j, 1e-30 + 1e-30j, 1e20 + 2e20j])
+def test_second_derivatives_of_complex_functions_agree_in_all_orders_of_modes(name, z):
+    def energy(pair):
+        result = COMPLEX[name](cygrad.view_as_complex(pair))
+        return (result * (0.7 - 0.4j)).real.sum()
+    pair = cygrad.tensor([[z.real, z.imag]], dtype=cygrad.float64)
+    ways = [cygrad.func.jacrev(cygrad.func.jacrev(energy)), cygrad.func.jacfwd(cygrad.func.jacrev(energy)),
+            cygrad.func.jacrev(cygrad.func.jacfwd(energy)), cygrad.func.jacfwd(cygrad.func.jacfwd(energy))]
+    found = [way(pair).reshape(2, 2).numpy() for way in ways]
+    atol = 1e-9 * np.abs(found[0]).max()
+    np.testing.assert_allclose(found[0], found[0].T, rtol=1e-9, atol=atol)
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-9, atol=atol)
+
+
+@pytest.mark.parametrize("z", [1e-30 + 1e-30j, 1e-12 - 2e-12j])
+def test_second_derivatives_of_inverse_sines_of_small_complex_numbers(z):
+    """asin'' and -acos'' are z, asinh'' is -z, to the first order."""
+    for function, right in ((cygrad.asin, z), (cygrad.acos, -z), (cygrad.asinh, -z)):
+        x = cygrad.tensor([z], dtype=cygrad.complex128, requires_grad=True)
+        first, = cygrad.autograd.grad(function(x).real.sum(), x, create_graph=True)
+        second, = cygrad.autograd.grad(first.real.sum(), x)
+        np.testing.assert_allclose(second.item(), right.conjugate(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("function", [cygrad.abs, cygrad.sgn, cygrad.angle, F.softsign])
+def test_tangents_of_complex_functions_at_zero_are_not_nan(function):
+    zero, one = cygrad.zeros(1, dtype=cygrad.complex128), cygrad.ones(1, dtype=cygrad.complex128)
+
+    def slope(x):
+        return cygrad.func.vjp(function, x)[1](cygrad.ones_like(function(x)))[0]
+    assert not cygrad.func.jvp(slope, (zero,), (one,))[1].isnan().any()

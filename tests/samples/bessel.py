@@ -33,4 +33,4 @@ SAMPLES = {
     "bessel_y1": [*unary(0.3, 4), FAR],
     "spherical_bessel_j0": [*unary(0.3, 3), call((3,), low=-3, high=-0.3), FAR, at([[0.0]], [0.0])],
 }
-HELPERS = {"airy_ai_slope": "airy_ai"}
+HELPERS = {"airy_ai_slope": "airy_ai", "bessel_gap": "i0e"}

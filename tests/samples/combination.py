@@ -50,3 +50,4 @@ SAMPLES = {
     "xlogy": [*binary(0.5, 2), call((2, 3), 2.0, low=0.5)],
 }
 COMPLEX = {"addcmul", "addcdiv", "where"}
+HELPERS = {"hypot_slope": "hypot"}

@@ -52,3 +52,4 @@ SAMPLES = {
     "igammac": fixed_first([*binary(0.5, 4), call((5,), (5,), low=10, high=30)]),
 }
 SAMPLES["lgamma"].append(call((2,), low=20, high=80))
+HELPERS = {"gamma_density": "igamma"}

@@ -15,4 +15,4 @@ SAMPLES = {
     "sinc": [*unary(0.2, 2), at([[0.0]], [0.0])],
 }
 COMPLEX = {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sinc"}
-HELPERS = {"tanh_backward": "tanh"}
+HELPERS = {"tanh_backward": "tanh", "complex_asin_slope": "asin", "acosh_slope": "acosh"}

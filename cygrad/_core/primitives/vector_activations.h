@@ -184,9 +184,17 @@ template <class T> INLINE T softshrink(T x, T bound) {
     return x > bound ? down : below;
 }
 
+/* 1 - i1(1 / t) / i0(1 / t) for t < 1 / 50: the quotient of asymptotic series (Abramowitz and Stegun, 9.7.1). */
+template <class T> INLINE T bessel_gap(T t) {
+    const T far = (T)(23797.0 / 512) + t * ((T)(55384775.0 / 262144) + t * (T)(2180461.0 / 2048));
+    const T middle = (T)(103.0 / 32) + t * ((T)(375733.0 / 32768) + t * far);
+    const T near = (T)(13.0 / 32) + t * ((T)(1073.0 / 1024) + t * middle);
+    return t * ((T)0.5 + t * ((T)0.125 + t * ((T)0.125 + t * ((T)(25.0 / 128) + t * near))));
+}
+
 template <class T> INLINE T smooth_l1(T x, T y, T beta) {
     const T a = fabs(x - y), m = a > beta ? beta : a;
-    return m * (a - (T)0.5 * m) / beta;
+    return m / beta * (a - (T)0.5 * m);       /* the quotient first: products of small numbers underflow */
 }
 
 template <class T> INLINE T smooth_l1_slope(T grad, T difference, T beta) {
