@@ -75,7 +75,7 @@ class Adafactor(Optimizer):
             else:
                 state["variance"] = cygrad.zeros_like(grad)
         state["step"] += 1
-        step = state["step"].item()
+        step = float(state["step"])                  # states may hold a number
         weight = step ** group["beta2_decay"]
         least = group["eps"][0]
         if least is None:

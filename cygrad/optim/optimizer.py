@@ -15,7 +15,7 @@ from cygrad.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from cygrad.optim.parameter_checks import check_execution, names_and_parameters, refuse_capture, sparse_gradients
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters, refuse_capture, sparse_tensors
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 __dir__ = _public_dir(__name__)
@@ -171,7 +171,7 @@ class Optimizer:
                 from cygrad.optim.recorded_steps import recorded_update
                 with cygrad.enable_grad():
                     recorded_update(self, group)
-            elif sparse_gradients:
+            elif sparse_tensors:
                 from cygrad.optim.sparse_steps import update_all
                 update_all(self, group)
             else:
@@ -286,7 +286,8 @@ class Optimizer:
                 state[params[key]] = {name: _fitted(name, value, params[key]) for name, value in values.items()}
             else:
                 state[key] = deepcopy(values)
-        groups = [{**self.defaults, **deepcopy({name: value for name, value in saved.items() if name != "params"}),
+        groups = [{**self.defaults, **{name: group[name] for name in ("param_names",) if name in group},
+                   **deepcopy({name: value for name, value in saved.items() if name != "params"}),
                    "params": group["params"]} for group, saved in zip(self.param_groups, saved_groups, strict=True)]
         for group in groups:
             check_execution(self, group)

@@ -5,9 +5,9 @@ from cygrad._core.graph.argument_errors import as_number, described
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "refuse_capture",
-           "sparse_gradients"]
+           "sparse_tensors"]
 
-sparse_gradients = []          # not empty after a sparse gradient was created; see cygrad.sparse.gradients
+sparse_tensors = []            # not empty after a sparse tensor was created; see cygrad.sparse.tensor
 
 
 def names_and_parameters(params, operation, differentiable=False):

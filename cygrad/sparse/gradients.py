@@ -8,7 +8,6 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.autograd import Function
-from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made
 
 __all__ = ["gather", "look_up"]
@@ -25,7 +24,6 @@ def as_gradient(gradient, target):
     """
     if cygrad.is_grad_enabled() or not accumulates(target):
         return gradient.to_dense()
-    sparse_gradients[:] = [True]
     leaf = target.variable
     with _lock:
         if leaf.grad is None:

@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.type_slots import make_subclass
+from cygrad.optim.parameter_checks import sparse_tensors
 from cygrad.printing import dtype_remarks, elements_text, history_remarks, with_remarks
 
 __all__ = ["SparseTensor", "made"]
@@ -16,6 +17,7 @@ def made(indices, values, size, coalesced=False, layout=COO):
     """Create a sparse tensor of indices (dimension, element) and values (element, ...), without checks."""
     empty = cygrad.empty(tuple(size), dtype=values.dtype, device="meta")
     tensor = make_subclass(SparseTensor, empty)
+    sparse_tensors[:] = [True]
     tensor.__dict__.update(_places=indices, _elements=values, _sorted=coalesced or indices.shape[1] < 2,
                            _layout=layout)
     return tensor

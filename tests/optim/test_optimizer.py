@@ -8,6 +8,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
+from cygrad.optim import parameter_checks
 
 
 def parameter(*values):
@@ -220,3 +221,55 @@ def test_hogwild_threads_share_parameters_safely():
             thread.join()
     assert not errors
     assert all(cygrad.isfinite(p).all() for p in model.parameters())
+
+
+OPTIMIZERS = [name for name in dir(optim) if isinstance(getattr(optim, name), type)
+              and issubclass(getattr(optim, name), optim.Optimizer) and name not in ("Optimizer", "LBFGS")]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_assigned_sparse_gradient_changes_the_parameter_or_raises(name):
+    parameter_checks.sparse_tensors.clear()
+    w = nn.Parameter(cygrad.ones(2, 2))
+    w.grad = cygrad.eye(2).to_sparse()
+    optimizer = getattr(optim, name)([w], lr=0.1)
+    if name in ("SGD", "Adagrad", "SparseAdam"):
+        optimizer.step()
+        cygrad.testing.assert_close(w.detach(), cygrad.ones(2, 2) - 0.1 * cygrad.eye(2))
+    else:
+        with pytest.raises(RuntimeError, match="sparse gradients are not supported"):
+            optimizer.step()
+
+
+def test_a_gradient_without_data_is_refused():
+    w = nn.Parameter(cygrad.ones(2, 2))
+    w.grad = cygrad.eye(2).to_sparse()
+    parameter_checks.sparse_tensors.clear()
+    with pytest.raises(RuntimeError, match="gradient without data"):
+        optim.SGD([w], lr=0.1).step()
+    assert w.tolist() == [[1, 1], [1, 1]]
+
+
+def test_names_of_parameters_survive_a_state_without_names():
+    layer = nn.Linear(2, 1)
+    state = optim.SGD(layer.parameters(), lr=0.1).state_dict()
+    optimizer = optim.SGD(layer.named_parameters(), lr=0.2)
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_adafactor_continues_from_a_state_whose_step_is_a_number():
+    found = []
+    for number in (False, True):
+        w = nn.Parameter(cygrad.ones(3))
+        optimizer = optim.Adafactor([w], lr=0.1)
+        for _ in range(3):
+            w.grad = cygrad.tensor([1.0, 2.0, 3.0])
+            optimizer.step()
+            if number:
+                state = optimizer.state_dict()
+                state["state"][0]["step"] = float(state["state"][0]["step"])
+                optimizer.load_state_dict(state)
+        found.append(w.tolist())
+    assert found[0] == found[1]

@@ -18,7 +18,7 @@ from cygrad._core.graph.inplace cimport check_inplace
 from cygrad._core.graph.mode_stack cimport Mode, mode_at
 from cygrad._core.graph.modes cimport TRACING_MODE, is_tracing, thread_state
 from cygrad._core.graph.node cimport remember_code, running_code
-from cygrad._core.graph.tensor cimport Tensor, describe, set_gradient, wrap
+from cygrad._core.graph.tensor cimport Tensor, describe, is_meta, set_gradient, wrap
 from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport drop_reference
@@ -94,6 +94,9 @@ cdef class Batch:
                                f"(got a {describe(parameter)}).")
         if is_complex(gradient.dtype) and not is_complex(parameter.array.dtype):
             raise RuntimeError(f"{operation}: a complex gradient cannot change a real parameter "
+                               f"(got a {describe(parameter)}). Set its .grad to None first.")
+        if is_meta(gradient) and not is_meta(parameter.array):
+            raise RuntimeError(f"{operation}: a gradient without data cannot change a parameter "
                                f"(got a {describe(parameter)}). Set its .grad to None first.")
         if not same_shape(parameter.array, gradient):
             raise RuntimeError(f"{operation}: the gradient must have the shape of its parameter (got "
