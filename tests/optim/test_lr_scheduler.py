@@ -360,3 +360,27 @@ def test_update_bn_takes_the_plain_mean_of_all_batches():
     assert not model.training
     assert model[1].momentum == 0.1
     swa_utils.update_bn(batches, cygrad.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("create", [
+    lambda optimizer, low, high: lr_scheduler.CyclicLR(
+        optimizer, base_lr=low, max_lr=high, base_momentum=low, max_momentum=high, step_size_up=3),
+    lambda optimizer, low, high: lr_scheduler.OneCycleLR(
+        optimizer, max_lr=high, total_steps=9, base_momentum=low, max_momentum=high),
+    lambda optimizer, low, high: swa_utils.SWALR(optimizer, swa_lr=low, anneal_epochs=3),
+], ids=["CyclicLR", "OneCycleLR", "SWALR"])
+def test_bounds_given_as_tensors_are_copied(create):
+    found = []
+    for change in (1, 0.5):
+        optimizer = optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=0.1, momentum=0.5)
+        low, high = cygrad.tensor(0.1), cygrad.tensor(0.2)
+        scheduler = create(optimizer, low, high)
+        low.mul_(change)
+        high.mul_(change)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            scheduler.step()
+            rates.append((float(optimizer.param_groups[0]["lr"]), float(optimizer.param_groups[0]["momentum"])))
+        found.append(rates)
+    assert found[0] == found[1]

@@ -170,14 +170,14 @@ def set_option(group, name, value):
 
 
 def one_for_each_group(scheduler, name, optimizer, value):
-    """Return the list of values for all groups, or one value repeated for each group."""
+    """Return the list of values for all groups, or one value for each group; tensors are copied."""
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * n
+        return [copied(value) for _ in range(n)]
     if len(value) != n:
         raise ValueError(f"{type(scheduler).__name__}: {name} needs one value for each parameter group (got "
                          f"{len(value)} values, expected {n}).")
-    return list(value)
+    return [copied(each) for each in value]
 
 
 def saved_functions(functions):
