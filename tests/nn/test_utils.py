@@ -362,3 +362,51 @@ def test_skip_init():
     assert nn.utils.skip_init(Layer, 3).weight.shape == (3,)
     with pytest.raises(RuntimeError, match="expected a Module"):
         nn.utils.skip_init(dict)
+
+
+def test_spectral_norm_of_a_complex_matrix_is_real_and_one():
+    cygrad.manual_seed(0)
+    layer = nn.Linear(2, 2, dtype=cygrad.complex64)
+    with cygrad.no_grad():
+        layer.weight.copy_(cygrad.tensor([[1, 0], [0, 0.5j]]))
+    nn.utils.parametrizations.spectral_norm(layer)
+    cygrad.testing.assert_close(layer.weight.detach(), cygrad.tensor([[1, 0], [0, 0.5j]], dtype=cygrad.complex64))
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+    def right_inverse(self, x):
+        return x / 2
+
+
+class OfDoubled(nn.Module):
+    """Parametrization of even matrices only."""
+
+    def forward(self, x):
+        return x - x % 2
+
+    def right_inverse(self, x):
+        if (x % 2 != 0).any():
+            raise ValueError("odd")
+        return x
+
+
+class WithoutInverse(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+    def right_inverse(self, x):
+        raise NotImplementedError
+
+
+def test_right_inverse_of_a_further_parametrization_gets_a_value_in_its_range():
+    layer = nn.Linear(2, 2)
+    with cygrad.no_grad():
+        layer.weight.copy_(cygrad.tensor([[1.0, 2], [3, 5]]))
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    parametrize.register_parametrization(layer, "weight", OfDoubled())
+    assert layer.weight.tolist() == [[0, 2], [2, 4]]
+    parametrize.register_parametrization(layer, "weight", WithoutInverse())
+    assert layer.weight.tolist() == [[1, 3], [3, 5]]

@@ -31,9 +31,9 @@ def power_iterations(matrix, u, v, n, eps):
     with cygrad.no_grad():
         for _ in range(n):
             u.copy_(_normalized(matrix @ v, eps))
-            v.copy_(_normalized(matrix.t() @ u, eps))
+            v.copy_(_normalized(matrix.mH @ u, eps))
 
 
 def spectral_scale(matrix, u, v):
     """Return the estimate of the largest singular value; differentiable in the matrix only."""
-    return cygrad.dot(u.clone(), matrix @ v.clone())
+    return cygrad.vdot(u.clone(), matrix @ v.clone())

@@ -238,8 +238,8 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             if not isinstance(result, Tensor) or result.dtype != value.dtype or result.shape != value.shape:
                 raise ValueError("register_parametrization: Registering a parametrization may not change dtype or "
                                  "shape of the tensor. Pass `unsafe=True` if it should.")
-            if hasattr(parametrization, "right_inverse"):
-                before = parametrization.right_inverse(value)
+            with suppress(NotImplementedError):              # as if right_inverse did not exist
+                before = parametrization.right_inverse(result) if hasattr(parametrization, "right_inverse") else value
                 if not isinstance(before, Tensor) or before.dtype != value.dtype or before.shape != value.shape:
                     raise ValueError("register_parametrization: parametrization.right_inverse may not change dtype or "
                                      "shape of the tensor. Pass `unsafe=True` if it should.")
