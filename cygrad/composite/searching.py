@@ -90,6 +90,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     >>> cygrad.nonzero(cygrad.tensor([0, 1, 2]), as_tuple=True)
     (tensor([1, 2]),)
     """
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero: does not support out if as_tuple is True. Pass one of them.")
     if not as_tuple:
         return operators.nonzero(input) if out is None else operators.nonzero(input, out=out)
     if as_tensor_argument("nonzero", "input", input).ndim == 0:

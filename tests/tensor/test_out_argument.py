@@ -136,3 +136,48 @@ def test_once_for_each_line():
         (Path(__file__).name, True)]
     with pytest.warns(UserWarning, match="align_corners"):
         cygrad.nn.functional.grid_sample(cygrad.ones(1, 1, 2, 2), cygrad.zeros(1, 2, 2, 2))
+
+
+POSITIONS = {
+    "nonzero": lambda x, out: cygrad.nonzero(x, out=out),
+    **{name: lambda x, out, name=name: getattr(cygrad, name)(x, 0, out=(cygrad.empty(0), out))
+       for name in ("sort", "max", "min", "median", "mode", "cummax", "cummin")},
+    **{name: lambda x, out, name=name: getattr(cygrad, name)(x, 1, out=(cygrad.empty(0), out))
+       for name in ("topk", "kthvalue")},
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions_are_written_to_int64_only(name):
+    x = cygrad.tensor([0.0, 2, 1])
+    POSITIONS[name](x, cygrad.empty(0, dtype=cygrad.int64))
+    for dtype in (cygrad.float32, cygrad.int32, cygrad.uint8, cygrad.float64):
+        with pytest.raises(RuntimeError, match="cannot be cast to out"):
+            POSITIONS[name](x, cygrad.empty(0, dtype=dtype))
+
+
+def test_integer_results_that_are_no_positions_are_written_to_floats():
+    one = cygrad.tensor([1])
+    for function in (cygrad.bitwise_and, cygrad.add, cygrad.floor_divide):
+        assert function(one, 1, out=cygrad.empty(0)).dtype == cygrad.float32
+
+
+def test_nonzero_as_a_tuple_refuses_out():
+    with pytest.raises(RuntimeError, match="out if as_tuple"):
+        cygrad.nonzero(cygrad.ones(2), as_tuple=True, out=cygrad.empty(0, dtype=cygrad.int64))
+
+
+RANGES = {
+    "arange": lambda out: cygrad.arange(4, out=out),
+    "linspace": lambda out: cygrad.linspace(0, 3, 4, out=out),
+    "logspace": lambda out: cygrad.logspace(0, 3, 4, base=2, out=out),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_fill_a_view_with_as_many_elements_in_its_shape(name):
+    base = cygrad.zeros(2, 3, dtype=cygrad.float64)
+    view = base.narrow(1, 1, 2)
+    assert RANGES[name](view) is view
+    values = [1, 2, 4, 8] if name == "logspace" else [0, 1, 2, 3]
+    assert base.tolist() == [[0, *values[:2]], [0, *values[2:]]]

@@ -568,12 +568,14 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
 
 
 cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint meta, str operation):
-    """Round `result`, computed in the compute dtype, to `dtype`."""
+    """Round `result`, computed in the compute dtype, to `dtype`, and write it to an `out` of as many elements."""
     if dtype != result.array.dtype:
         result = tensor_from(result, dtype, operation)
     if out is None:
         return finish(result, needs_grad, meta)
-    return operators.written(result, out=out)
+    _check_out(out, operation)
+    return operators.written(result if result.array.size != (<Tensor>out).array.size else result.reshape(out.shape),
+                             out=out)
 
 
 cdef object _space(object start, object end, object steps, double base, bint logarithmic, object dtype, object out,

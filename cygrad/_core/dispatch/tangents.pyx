@@ -14,7 +14,7 @@ from libc.string cimport memcmp, strcmp
 from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, MAX_DIMS, array_empty_like, array_t, array_view, same_shape, shape_text, share_memory, value_t,
 )
-from cygrad._core.arrays.dtype cimport category, dtype_name, is_complex, is_differentiable, itemsize
+from cygrad._core.arrays.dtype cimport INT64, category, dtype_name, is_complex, is_differentiable, itemsize
 from cygrad._core.elementwise.copying cimport is_non_overlapping_and_dense, same_place
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.boxing cimport frame_t, is_entry, plain_object
@@ -506,6 +506,11 @@ cdef bint _chooses(const operator_t *op) noexcept:
         op.arguments[0].kind == TENSORS or op.arguments[1].kind == TENSOR or op.arguments[2].kind == TENSOR)
 
 
+cdef bint _returns_positions(const operator_t *op, int i) noexcept:
+    """Return whether result `i` holds positions of elements, as those of `nonzero`, `sort` and `max` do."""
+    return (op.n_results > 1 or op.flags & MOVES) and not op.differentiable_results >> i & 1
+
+
 cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *out) noexcept:
     """Return whether `out` overlaps part of an argument, or all of one whose elements are moved."""
     cdef const value_t *value
@@ -560,8 +565,9 @@ cdef object write_out(Operator operator, value_t *results, object out):
         target = <Tensor>targets[i]
         array = results[i].of.array
         if category(array.dtype) > category(target.array.dtype) or (
-                _chooses(operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
-                and array.dtype != target.array.dtype):
+                array.dtype != target.array.dtype and (
+                    _chooses(operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
+                    or array.dtype == INT64 and _returns_positions(operator.descriptor, i))):
             raise operation_error(RuntimeError, operator.name,
                                   f"the result cannot be cast to out (got a result of "
                                   f"{dtype_name(array.dtype).decode()}, expected "
