@@ -165,8 +165,9 @@ def weighted(generator, weights, n, replacement):
     if replacement:
         ends = np.cumsum(rows, axis=1)
         chances = uniform(generator, (len(rows), n), np.float64) * ends[:, -1:]
-        found = np.stack([np.searchsorted(end, chance, side="right")
-                          for end, chance in zip(ends, chances, strict=True)])
+        found = np.empty(chances.shape, np.int64)
+        for row, end, chance in zip(found, ends, chances, strict=True):
+            row[:] = np.searchsorted(end, chance, side="right")
         # Rounding must not choose an entry of weight 0 after the last with weight.
         last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
         found = np.minimum(found, last[:, None])

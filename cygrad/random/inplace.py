@@ -87,7 +87,7 @@ def uniform_(self, *bounds, generator=None, **named):
     Raises
     ------
     RuntimeError
-        If `from` is above `to`.
+        If `from` is above `to`, or a bound or their difference is not a finite number of the dtype.
 
     Examples
     --------
@@ -98,6 +98,11 @@ def uniform_(self, *bounds, generator=None, **named):
     if as_number("uniform_", "from", low) > as_number("uniform_", "to", high):
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
+    limit = float(np.finfo(np.float16 if self.dtype.name in ("float16", "complex32") else kind).max)
+    for name, value in (("from", low), ("to", high), ("to - from", high - low)):
+        if not abs(value) <= limit:
+            raise RuntimeError(f"uniform_: {name} is out of bounds for {self.dtype.name} (got from={low} and "
+                               f"to={high}).")
     if self.dtype.name in draws.WIDER:
         return _drawn(self, generator, "uniform_", lambda source, shape, kind, *block: below(
             draws.uniform(source, shape, kind, low, high), self.dtype, low, high), kind)
@@ -204,12 +209,17 @@ def exponential_(self, lambd=1.0, *, generator=None):
     return _drawn(self, generator, "exponential_", draws.exponential, draws.drawn_in(self.dtype), lambd)
 
 
+def _rounded_to(dtype):
+    """Return the NumPy dtype that draws are rounded to; float64 for bfloat16, which NumPy lacks."""
+    return np.float64 if dtype.name == "bfloat16" else dtype.numpy_dtype
+
+
 def _transformed(tensor, generator, operation, transform):
     """Fill with a function, of ndarrays, of uniform numbers in (0, 1)."""
     def draw(source, shape, kind):
         even = np.asarray(draws.uniform(source, shape, np.float64))
         return transform(np.maximum(even, np.finfo(np.float64).tiny)).astype(kind)
-    return _drawn(tensor, generator, operation, draw, tensor.dtype.numpy_dtype)
+    return _drawn(tensor, generator, operation, draw, _rounded_to(tensor.dtype))
 
 
 @documented(returns=_RETURNED)
@@ -261,7 +271,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
         return np.exp(draws.normal(source, shape, np.float64, mean, std, *blocks)).astype(kind)
     mean, std = _number(mean, "log_normal_", "mean"), _number(std, "log_normal_", "std")
     _check_continuous(self, "log_normal_", "std", std)
-    return _drawn(self, generator, "log_normal_", draw, self.dtype.numpy_dtype)
+    return _drawn(self, generator, "log_normal_", draw, _rounded_to(self.dtype))
 
 
 def _check_continuous(tensor, operation, name, scale):

@@ -66,7 +66,9 @@ def weighted(numbers, weights, n, replacement):
         ends = np.cumsum(rows, axis=1)
         ends = ends / ends[:, -1:]
         chances = uniform(numbers, (len(rows), n), np.float64)
-        found = np.stack([np.searchsorted(end, chance) for end, chance in zip(ends, chances, strict=True)])
+        found = np.empty(chances.shape, np.int64)
+        for row, end, chance in zip(found, ends, chances, strict=True):
+            row[:] = np.searchsorted(end, chance)
         last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
         found = np.minimum(found, last[:, None])
     else:

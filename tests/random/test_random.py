@@ -273,3 +273,31 @@ def test_errors(call, error, text):
 def test_set_state_returns_the_generator():
     generator = cygrad.Generator()
     assert generator.set_state(generator.get_state()) is generator
+
+
+@pytest.mark.parametrize(("method", "arguments"), [("cauchy_", ()), ("log_normal_", ()), ("geometric_", (0.5,))])
+def test_continuous_distributions_fill_bfloat16_with_rounded_numbers(method, arguments):
+    exact = getattr(cygrad.zeros(100, dtype=cygrad.float64), method)(*arguments)
+    cygrad.manual_seed(0)
+    assert getattr(cygrad.zeros(100, dtype=cygrad.bfloat16), method)(*arguments).equal(exact.to(cygrad.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("bounds", [(0, float("inf")), (float("nan"), 1), (-float("inf"), 0)])
+def test_uniform_bounds_must_be_finite(dtype, bounds):
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        cygrad.zeros(2, dtype=getattr(cygrad, dtype)).uniform_(*bounds)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float16", 6e4), ("bfloat16", 3e38), ("float32", 3e38),
+                                              ("float64", 1e308)])
+def test_uniform_bounds_must_not_be_further_apart_than_the_largest_number(dtype, bound):
+    with pytest.raises(RuntimeError, match="to - from is out of bounds"):
+        cygrad.zeros(2, dtype=getattr(cygrad, dtype)).uniform_(-bound, bound)
+
+
+@pytest.mark.parametrize("algorithm", ["pcg64", "mt19937"])
+def test_multinomial_of_no_rows_is_empty(algorithm):
+    generator = cygrad.Generator(algorithm=algorithm)
+    for replacement in (False, True):
+        assert cygrad.multinomial(cygrad.ones(0, 3), 2, replacement, generator=generator).shape == (0, 2)
