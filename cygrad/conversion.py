@@ -201,8 +201,8 @@ def deep_copy(input, memo):
     else:
         twin.requires_grad = input.requires_grad
     memo[id(input)] = twin
-    if input.is_leaf and input.requires_grad and input.grad is not None:
-        twin.grad = copy.deepcopy(input.grad.detach(), memo)
+    if input.is_leaf and input.grad is not None:
+        twin.grad = copy.deepcopy(input.grad if input.grad.grad_fn is None else input.grad.detach(), memo)
     if input.__dict__:
         twin.__dict__.update(copy.deepcopy(input.__dict__, memo))
     return twin

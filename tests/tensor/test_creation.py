@@ -1,5 +1,6 @@
 """Tensors from sizes, numbers, sequences and arrays, against PyTorch's dtypes, values and errors."""
 
+import copy
 import gc
 import itertools
 import math
@@ -470,3 +471,12 @@ def test_complex_numbers_keep_infinite_parts_and_signs_of_zeros(name):
     np.testing.assert_array_equal(cygrad.cumsum(made[:, None], 1)[:, 0].numpy(), np.array(numbers, name))
     reals = cygrad.tensor([0.0, -0.0, math.inf, -math.inf], dtype=cygrad.float64)
     assert parts(reals.to(dtype)) == [(repr(number), "0.0") for number in reals.tolist()]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_deep_copy_has_a_copy_of_the_gradient(requires_grad):
+    x = cygrad.ones(2, requires_grad=requires_grad)
+    x.grad = cygrad.tensor([1.0, 2])
+    twin, gradient = copy.deepcopy((x, x.grad))
+    assert twin.grad.tolist() == [1, 2] and twin.grad is not x.grad
+    assert twin.grad is gradient
