@@ -106,6 +106,16 @@ def _split(name, exact):
 _exact = _split("split", True)
 
 
+def _split_along(name, dim, least):
+    def split(ary, indices_or_sections):
+        ary = as_tensor(ary)
+        if ary.ndim < least:
+            raise ValueError(f"{name}: only works on arrays of {least} or more dimensions (got shape "
+                             f"{tuple(ary.shape)}).")
+        return _exact(ary, indices_or_sections, min(dim, ary.ndim - 1))
+    return split
+
+
 def resize(a, new_shape):
     a = as_tensor(a).reshape(-1)
     new_shape = new_shape if isinstance(new_shape, (tuple, list)) else (new_shape,)
@@ -225,10 +235,8 @@ rows = Rows({
     "broadcast_to": lambda array, shape, subok=False: as_tensor(array).expand(shape),
     "atleast_1d": _at_least(c.atleast_1d), "atleast_2d": _at_least(c.atleast_2d), "atleast_3d": _at_least(c.atleast_3d),
     "split": _exact, "array_split": _split("array_split", False),
-    "hsplit": lambda ary, indices_or_sections: _exact(
-        ary, indices_or_sections, 0 if as_tensor(ary).ndim == 1 else 1),
-    "vsplit": lambda ary, indices_or_sections: _exact(ary, indices_or_sections, 0),
-    "dsplit": lambda ary, indices_or_sections: _exact(ary, indices_or_sections, 2),
+    "hsplit": _split_along("hsplit", 1, 1), "vsplit": _split_along("vsplit", 0, 2),
+    "dsplit": _split_along("dsplit", 2, 3),
     "unstack": lambda x, /, *, axis=0: tuple(as_tensor(x).unbind(axis)),
     "diag": lambda v, k=0: c.diag(as_tensor(v), k), "diagflat": lambda v, k=0: c.diagflat(as_tensor(v), k),
     "tril": lambda m, k=0: c.tril(as_tensor(m), k), "triu": lambda m, k=0: c.triu(as_tensor(m), k),

@@ -118,3 +118,10 @@ def test_each_row_is_called():
     missing += [ufunc.__name__ for ufunc in ufuncs.UFUNCS if isinstance(ufunc, np.ufunc)
                 and f"np.{ufunc.__name__}(" not in text and ufunc.__name__ in dir(np)]
     assert missing == []
+
+
+@pytest.mark.parametrize(("name", "shape"), [("hsplit", ()), ("vsplit", (4,)), ("vsplit", ()), ("dsplit", (4, 2))])
+def test_splits_along_a_missing_dimension_raise_as_in_numpy(name, shape):
+    for array in (np.zeros(shape), cygrad.zeros(shape)):
+        with pytest.raises(ValueError, match="only works on arrays of"):
+            getattr(np, name)(array, 2)
