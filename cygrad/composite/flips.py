@@ -106,14 +106,14 @@ def flipud(input):
 
 @documented()
 def ravel(input):
-    """Flatten the tensor to a vector, without a copy where possible.
+    """Flatten the tensor to a contiguous vector, without a copy where possible.
 
     Examples
     --------
     >>> cygrad.ravel(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return operators.reshape(as_tensor_argument("ravel", "input", input), (input.numel(),))
+    return operators.reshape(as_tensor_argument("ravel", "input", input), (input.numel(),)).contiguous()
 
 
 def adjoint(input):

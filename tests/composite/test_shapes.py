@@ -2,6 +2,7 @@
 
 import pytest
 
+import cygrad
 from tests.composite.arrays import ARRAYS, names_in
 from tests.composite.test_composite import compare
 
@@ -175,3 +176,10 @@ EXPRESSIONS = r"""
 @pytest.mark.parametrize("text", [line.strip() for line in EXPRESSIONS.strip().splitlines()])
 def test_as_the_reference(text):
     compare(text, {name: ARRAYS[name] for name in names_in(text)}, rtol=1e-9)
+
+
+def test_ravel_of_a_strided_vector_is_contiguous():
+    x = cygrad.ones(10)[::2]
+    assert x.ravel().is_contiguous() and x.ravel().data_ptr() != x.data_ptr()
+    whole = cygrad.ones(2, 3)
+    assert whole.ravel().data_ptr() == whole.data_ptr()
