@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import cygrad
 from cygrad import nn, safetensors
 from cygrad.autograd import forward_ad
+from cygrad.nn import functional as F
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
@@ -520,3 +522,33 @@ def test_complex32():
     z.abs().sum().backward()
     assert z.grad.dtype is cygrad.complex32
     assert repr(x).replace("cygrad.", "torch.") == repr(twin)
+
+
+def blank(*shape):
+    return cygrad.linspace(-2, 2, math.prod(shape)).reshape(shape)
+
+
+IMAGES = {
+    "max_pool2d": lambda x: F.max_pool2d(x, 3, 2),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 3, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "max_pool3d": lambda x: F.max_pool3d(x.unsqueeze(2).to(memory_format=cygrad.channels_last_3d), (1, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float16, cygrad.bfloat16])
+@pytest.mark.parametrize("name", IMAGES)
+def test_functions_of_images_keep_channels_last_and_values_of_short_floats(name, dtype):
+    images = blank(2, 3, 6, 7).to(dtype)
+    last = images.to(memory_format=cygrad.channels_last).requires_grad_()
+    first = images.clone().requires_grad_()
+    found, expected = IMAGES[name](last), IMAGES[name](first)
+    wide = IMAGES[name](images.float().to(memory_format=cygrad.channels_last))
+    assert found.dtype is dtype
+    assert found.stride() == wide.stride()
+    cygrad.testing.assert_close(found.detach(), wide.to(dtype), rtol=0, atol=0)
+    found.sum().backward()
+    expected.sum().backward()
+    cygrad.testing.assert_close(last.grad, first.grad)

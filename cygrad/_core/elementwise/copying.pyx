@@ -649,18 +649,29 @@ cdef bint is_channels_last(const array_t *array) noexcept nogil:
     return True
 
 
-cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil:
+cdef array_t *_as_channels_last(array_t *array, int dtype) noexcept nogil:
     cdef int64_t[MAX_DIMS] strides
+    cdef array_t *copy
+    channels_last_strides(array.ndim, array.shape, strides)
+    copy = array_strided(dtype, array.ndim, array.shape, strides)
+    if copy != NULL and copy_into(copy, array) != OK:
+        release(copy)
+        copy = NULL
+    return copy
+
+
+cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil:
     cdef array_t *copy
     if result == NULL or images.contiguous or not is_channels_last(images) or result.ndim != images.ndim:
         return result
-    channels_last_strides(result.ndim, result.shape, strides)
-    copy = array_strided(result.dtype, result.ndim, result.shape, strides)
-    if copy != NULL and copy_into(copy, result) != OK:
-        release(copy)
-        copy = NULL
+    copy = _as_channels_last(result, result.dtype)
     release(result)
     return copy
+
+
+cdef array_t *images_as_dtype(array_t *array, int dtype) noexcept nogil:
+    return (_as_channels_last(array, dtype) if array.dtype != dtype and is_channels_last(array)
+            else as_dtype(array, dtype))
 
 
 # --------------------------------------------------------------------------------------------------------- offset moves

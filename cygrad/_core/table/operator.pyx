@@ -20,7 +20,7 @@ from cygrad._core.arrays.dtype cimport (
     COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, complex_of, computed_in, dtype_name, is_differentiable,
     is_short, itemsize, promote, real_of,
 )
-from cygrad._core.elementwise.copying cimport as_dtype, copy_into
+from cygrad._core.elementwise.copying cimport as_dtype, copy_into, images_as_dtype
 from cygrad._core.kernels.reduction.reductions cimport casts_itself
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, message
 from cygrad._core.program.builder cimport build_expression, build_program, constant_value, primitive_expression, text
@@ -530,7 +530,7 @@ cdef array_t *_cast(array_t *array, int dtype) noexcept nogil:
         sizes[d] = 1 if array.strides[d] == 0 and array.shape[d] > 1 else array.shape[d]
         repeats = repeats or sizes[d] != array.shape[d]
     if not repeats:
-        return as_dtype(array, dtype)
+        return images_as_dtype(array, dtype) if is_short(array.dtype) else as_dtype(array, dtype)
     made = array_view(array, array.dtype, array.ndim, sizes, array.strides, 0)
     if made == NULL:
         return NULL
@@ -655,7 +655,7 @@ cdef int _round(array_t **array, int dtype) noexcept nogil:
     cdef array_t *made
     if array[0] == NULL or array[0].dtype == dtype:
         return OK
-    made = as_dtype(array[0], dtype)
+    made = images_as_dtype(array[0], dtype)
     if made == NULL:
         return MEMORY_ERROR
     release(array[0])
