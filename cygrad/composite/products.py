@@ -3,6 +3,7 @@
 from functools import lru_cache
 from math import prod
 
+from cygrad._core.arrays.dtype import promote_types
 from cygrad._core.graph.argument_errors import as_dim
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
@@ -109,7 +110,11 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     _check_ndim("addr", vec1=(vec1, 1), vec2=(vec2, 1))
     if vec1.dtype in SHORT and input.dtype is vec1.dtype is vec2.dtype:
         return in_float32(addr, input, vec1, vec2, beta=beta, alpha=alpha, out=out)
-    return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
+    product = operators.outer(vec1, vec2)
+    if as_tensor_argument("addr", "input", input).dtype is not product.dtype:
+        dtype = promote_types(input.dtype, product.dtype)
+        input, product = input.to(dtype), product.to(dtype)
+    return _combined("addr", input, product, beta, alpha, out)
 
 
 @computes_in("lower")

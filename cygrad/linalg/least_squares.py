@@ -18,6 +18,8 @@ __all__ = ["lstsq", "matrix_rank", "pinv"]
 # Shared parameter descriptions.
 _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., m, n).",
+    "rcond": "float or Tensor, optional\n    PyTorch's former name of `rtol`, with an atol of 0.",
+    "tol": "float or Tensor, optional\n    PyTorch's former name of `atol`, with an rtol of 0.",
     "atol, rtol": "float or Tensor, optional\n"
                   "    Singular values up to ``max(atol, rtol * largest)`` are taken as zero. By default atol is 0, "
                   "and rtol the larger\n    size times the precision, or 0 if there is a positive atol.",
@@ -30,6 +32,13 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def epsilon(A):
     """Return the machine epsilon of the dtype of A."""
     return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[A.dtype.to_real().name]
+
+
+def _former(operation, name, value, *given):
+    """Return 0 for the other tolerance, and the value of a former argument, which excludes atol and rtol."""
+    if any(tolerance is not None for tolerance in given):
+        raise TypeError(f"{operation}: expected {name}, or atol and rtol (got both).")
+    return 0, value
 
 
 def tolerances(operation, A, atol, rtol):
@@ -50,7 +59,7 @@ def tolerances(operation, A, atol, rtol):
 
 
 @documented(_PARAMETERS)
-def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
+def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Return the Moore-Penrose pseudo-inverse.
 
     Returns
@@ -77,6 +86,8 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
             [0.0000, 0.0000]])
     """
     (square if hermitian else matrices)("linalg.pinv", A)
+    if rcond is not None:
+        atol, rtol = _former("linalg.pinv", "rcond", rcond, atol, rtol)
     limits = None
     if A.numel() and (atol is not None or rtol is not None):
         shape = tuple(A.shape[:-2])
@@ -88,7 +99,7 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
 
 
 @documented(_PARAMETERS)
-def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
+def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Return the number of singular values above the tolerance.
 
     Returns
@@ -109,6 +120,8 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
     tensor(1)
     """
     (square if hermitian else matrices)("linalg.matrix_rank", A)
+    if tol is not None:
+        rtol, atol = _former("linalg.matrix_rank", "tol", tol, rtol, atol)
     atol, rtol = tolerances("linalg.matrix_rank", A, atol, rtol)
     with no_grad():
         if A.numel() == 0:

@@ -238,11 +238,10 @@ def cond(A, p=None, *, out=None):
         return into(operation, found, out)
     square(operation, A)
     inverse, info = operators.linalg_inv_ex(A)
-    if values_of(info).any():
-        broken = operators.unsqueeze(operators.unsqueeze(operators.ne(info, 0), -1), -1)
-        inverse = operators.where(broken, inf, inverse)
-    if p == "nuc" and values_of(info).any():
-        found = operators.mul(operators.norm(A, 1, (-2, -1)), operators.norm(inverse, 1, (-2, -1)))
-    else:
-        found = operators.mul(matrix_norm(A, p), matrix_norm(inverse, p))
+    norm, singular, some = matrix_norm(A, p), operators.ne(info, 0), values_of(info).any()
+    if some:
+        inverse = operators.where(operators.unsqueeze(operators.unsqueeze(singular, -1), -1), 0, inverse)
+    found = operators.mul(norm, matrix_norm(inverse, p))
+    if some:
+        found = operators.where(singular, operators.add(norm, inf), found)
     return into(operation, found, out)

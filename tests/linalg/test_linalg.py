@@ -1,5 +1,6 @@
 """Linear algebra: errors, singular matrices, phases, sizes, threads, deprecated names."""
 
+import math
 import warnings
 
 import numpy as np
@@ -314,3 +315,34 @@ def test_out():
     Q, R = cygrad.empty(0, dtype=cygrad.float64), cygrad.empty(0, dtype=cygrad.float64)
     assert linalg.qr(A, out=(Q, R)).Q is Q
     close(Q @ R, random_array(3, 3))
+
+
+@pytest.mark.parametrize("p", [1, -1, math.inf, -math.inf, "fro", "nuc"])
+def test_cond_of_singular_matrices_is_inf_and_of_nan_is_nan(p):
+    batch = cygrad.stack([cygrad.zeros(2, 2), cygrad.eye(2), cygrad.tensor([[1.0, 0], [0, 0]])])
+    found = cygrad.linalg.cond(batch, p)
+    assert found[0] == math.inf and found[2] == math.inf
+    cygrad.testing.assert_close(found[1], cygrad.linalg.cond(cygrad.eye(2), p))
+    if p != "nuc":
+        assert cygrad.linalg.cond(cygrad.full((2, 2), math.nan), p).isnan()
+
+
+def test_former_tolerances_of_matrix_rank_and_pinv():
+    a = cygrad.diag(cygrad.tensor([4.0, 2, 0.5]))
+    one = cygrad.tensor(1.0)
+    for found in (cygrad.linalg.matrix_rank(a, 1.0), cygrad.linalg.matrix_rank(a, tol=one, hermitian=True),
+                  cygrad.linalg.matrix_rank(a, 1.0, True)):
+        assert found == 2
+    assert cygrad.linalg.matrix_rank(a * 0 + 1e-9, 0) >= 1
+    expected = cygrad.diag(cygrad.tensor([0.25, 0.5, 0]))
+    for found in (cygrad.linalg.pinv(a, 0.2), cygrad.linalg.pinv(a, rcond=0.2), cygrad.linalg.pinv(a, 0.2, True)):
+        cygrad.testing.assert_close(found, expected)
+    with pytest.raises(TypeError, match="rcond, or atol and rtol"):
+        cygrad.linalg.pinv(a, 0.2, rtol=0.1)
+
+
+def test_addr_promotes_dtypes():
+    x, y = cygrad.tensor([1, 2]), cygrad.tensor([0.5, 1])
+    found = cygrad.addr(cygrad.ones(2, 2, dtype=cygrad.float64), x, y, beta=1.5)
+    assert found.dtype is cygrad.float64 and found.tolist() == [[2, 2.5], [2.5, 3.5]]
+    assert cygrad.addr(cygrad.ones(2, 2, dtype=cygrad.int64), x, y, beta=0.5).tolist() == [[1, 1.5], [1.5, 2.5]]
