@@ -289,3 +289,25 @@ def test_a_shared_generator_goes_on_where_that_of_pytorch_does(size):
         return [list(sampler), list(sampler), lib.randperm(9, generator=generator).tolist()]
 
     assert numbers(cygrad, algorithm="mt19937") == numbers(torch)
+
+
+def test_the_options_of_a_loader_are_fixed():
+    loader = data.DataLoader(list(range(4)), batch_size=2)
+    for name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"):
+        with pytest.raises(ValueError, match=f"{name} attribute should not be set"):
+            setattr(loader, name, 3)
+    loader.timeout = 1
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+
+
+def test_loaders_of_a_kind_in_annotations():
+    assert data.DataLoader[int] is data.DataLoader
+
+
+def test_weighted_sampler_draws_when_it_is_read():
+    sampler = data.WeightedRandomSampler([0.1, 0.9, 0.4, 0.7], 10)
+    iterator = iter(sampler)
+    cygrad.manual_seed(3)
+    first = list(iterator)
+    cygrad.manual_seed(3)
+    assert list(sampler) == first

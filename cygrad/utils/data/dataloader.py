@@ -124,8 +124,19 @@ class DataLoader:
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
         self.in_order = in_order
-        self._promised = None                              # reported length of an iterable dataset
         self._kept = None                                  # the iterator with persistent workers
+        self._promised = None                              # reported length of an iterable dataset; set last
+
+    def __setattr__(self, name, value):
+        if name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers") and (
+                "_promised" in self.__dict__):
+            raise ValueError(f"DataLoader: {name} attribute should not be set after {type(self).__name__} is "
+                             "initialized, because the samplers were made of it. Create another one.")
+        super().__setattr__(name, value)
+
+    def __class_getitem__(cls, kind):
+        """``DataLoader[int]`` in annotations is the class itself."""
+        return cls
 
     @property
     def _auto_collation(self):

@@ -200,8 +200,8 @@ class WeightedRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self):
-        return iter(cygrad.multinomial(self.weights, self.num_samples, self.replacement,
-                                       generator=self.generator).tolist())
+        yield from cygrad.multinomial(self.weights, self.num_samples, self.replacement,
+                                      generator=self.generator).tolist()
 
     def __len__(self):
         return self.num_samples
