@@ -32,6 +32,8 @@ class Attributes:
 
     def __init__(self):
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
+        if type(self).call_super_init:
+            super().__init__()
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -76,8 +78,6 @@ class Attributes:
         elif name in values["_modules"]:
             self._replace(MODULE, values["_modules"], name, value, value is None)
         elif isinstance(value, Buffer):
-            if name not in values["_buffers"]:
-                self._forget(name)
             self.register_buffer(name, value, value.persistent)
         elif name in values["_buffers"]:
             self._replace(BUFFER, values["_buffers"], name, value, value is None or isinstance(value, Tensor))

@@ -18,7 +18,7 @@ def mover(args, kwargs):
         raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
     memory_format = kwargs.pop("memory_format", None)
     dtype = device = None
-    if args and isinstance(args[0], (str, cygrad.device)) and len(args) > 1 and isinstance(args[1], bool):
+    if len(args) > 1 and isinstance(args[0], str | cygrad.device | None) and isinstance(args[1], bool):
         raise TypeError(f"to: expected a dtype after the device (got {args[1]}). Pass non_blocking by its name.")
     if len([value for value in args if isinstance(value, cygrad.dtype)]) > 1:
         raise TypeError(f"to: expected one dtype (got {', '.join(str(value) for value in args)}).")

@@ -439,3 +439,33 @@ def test_repr():
 def test_forward_must_be_defined():
     with pytest.raises(NotImplementedError, match="Module \\[Module\\] is missing the required"):
         nn.Module()()
+
+
+class Mixin:
+    def __init__(self):
+        self.prepared = True
+
+
+@pytest.mark.parametrize("call", [False, True])
+def test_call_super_init_initializes_mixins(call):
+    class Mixed(nn.Module, Mixin):
+        call_super_init = call
+
+    assert hasattr(Mixed(), "prepared") is call
+
+
+def test_a_buffer_does_not_replace_another_attribute():
+    module = nn.Module()
+    module.size = 5
+    with pytest.raises(KeyError, match="already exists"):
+        module.size = nn.Buffer(cygrad.ones(2))
+    assert module.size == 5 and not list(module.buffers())
+    module.kept = nn.Buffer(cygrad.ones(2))
+    module.kept = nn.Buffer(cygrad.zeros(2), persistent=False)
+    assert module.kept.tolist() == [0, 0] and not module.state_dict()
+
+
+def test_to_refuses_a_flag_in_place_of_a_dtype():
+    for device in ("cpu", cygrad.device("cpu"), None):
+        with pytest.raises(TypeError, match="expected a dtype after the device"):
+            nn.Linear(1, 1).to(device, True)
