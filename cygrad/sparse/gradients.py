@@ -49,7 +49,7 @@ class LookUp(Function):
     def backward(ctx, grad):
         """Return the gradients of the rows, with their indices."""
         (index,) = ctx.saved_tensors
-        index, values = index.reshape(-1), grad.reshape(-1, ctx.shape[1])
+        index, values = index.reshape(-1), grad.reshape(index.numel(), ctx.shape[1])
         if ctx.padding >= 0:
             kept = index != ctx.padding
             index, values = index[kept], values[kept]

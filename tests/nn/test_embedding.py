@@ -188,3 +188,11 @@ def test_a_gradient_of_bags_has_the_dtype_of_the_table():
     for dtype in (cygrad.float64, cygrad.int8):
         with pytest.raises(RuntimeError, match="dtype of the table"):
             products(cygrad.ones(2, 3, dtype=dtype), table, index, offsets, False, False, -1)
+
+
+def test_sparse_gradient_of_a_table_without_columns():
+    table = nn.Embedding(3, 0, sparse=True)
+    for shape in ((2,), (0,), (0, 4)):
+        table.weight.grad = None
+        table(cygrad.zeros(shape, dtype=cygrad.int64)).sum().backward()
+        assert table.weight.grad.to_dense().shape == (3, 0)
