@@ -4,7 +4,7 @@ import inspect
 
 from cygrad import Tensor
 from cygrad._core.graph.type_slots import call_module, fill_slots
-from cygrad.nn.parameter import Buffer, Parameter
+from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer
 from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, REGISTERING
 
 __all__ = ["Attributes"]
@@ -77,7 +77,7 @@ class Attributes:
             values["_modules"][name] = self._watched(MODULE, name, value)
         elif name in values["_modules"]:
             self._replace(MODULE, values["_modules"], name, value, value is None)
-        elif isinstance(value, Buffer):
+        elif isinstance(value, Buffer | UninitializedBuffer):
             self.register_buffer(name, value, value.persistent)
         elif name in values["_buffers"]:
             self._replace(BUFFER, values["_buffers"], name, value, value is None or isinstance(value, Tensor))

@@ -156,6 +156,13 @@ class _Uninitialized:
                              "the module once to initialize it, or load a state_dict.")
         return disabled_torch_function(func, types, args, kwargs)
 
+    def _refuse(self, *args, **kwargs):
+        """Raise, because an uninitialized tensor has no elements."""
+        raise ValueError("Attempted to use an uninitialized parameter or buffer of a lazy module, which has no "
+                         "elements yet. Call the module once to initialize it, or load a state_dict.")
+
+    numel = nelement = dim = ndimension = data_ptr = tolist = item = numpy = __len__ = _refuse
+
     def materialize(self, shape, device=None, dtype=None):
         """
         Allocate uninitialized memory of a shape and become an ordinary tensor.

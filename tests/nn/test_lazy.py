@@ -100,3 +100,28 @@ def test_modules_with_uninitialized_tensors_convert(convert):
         assert module.has_uninitialized_params()
         convert(module)
         assert module.has_uninitialized_params()
+
+
+@pytest.mark.parametrize("name", ["numel", "nelement", "dim", "data_ptr", "tolist", "item", "numpy", "__len__"])
+@pytest.mark.parametrize("kind", [nn.UninitializedParameter, nn.UninitializedBuffer])
+def test_uninitialized_tensors_have_no_elements_until_they_are_materialized(kind, name):
+    tensor = kind()
+    with pytest.raises(ValueError, match="uninitialized parameter or buffer"):
+        getattr(tensor, name)()
+    with cygrad.no_grad():
+        tensor.requires_grad_(False).materialize((1,))
+    getattr(tensor, name)()
+
+
+def test_an_assigned_uninitialized_buffer_is_a_buffer():
+    class Lazy(nn.modules.lazy.LazyModuleMixin, nn.Module):
+        pass
+
+    module = Lazy()
+    module.total = nn.UninitializedBuffer()
+    assert module.has_uninitialized_params() and "total" in module.state_dict()
+
+
+def test_weight_norm_refuses_uninitialized_weights():
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="can't have uninitialized parameters"):
+        nn.utils.weight_norm(nn.LazyLinear(2))

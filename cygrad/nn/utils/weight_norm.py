@@ -2,7 +2,7 @@
 
 from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.graph.user_warnings import warn_user
-from cygrad.nn.parameter import Parameter
+from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.nn.utils.normalizing import norm_except, weight_from
 
 __all__ = ["remove_weight_norm", "weight_norm"]
@@ -59,6 +59,9 @@ def weight_norm(module, name="weight", dim=0):
     if hooks_of(module, WeightNorm, name):
         raise RuntimeError(f"weight_norm: parameter {name} has a weight norm hook already.")
     weight, hook = getattr(module, name), WeightNorm(name, dim)
+    if is_lazy(weight):
+        raise ValueError(f"weight_norm: the module can't have uninitialized parameters (got {name!r}). Call the module "
+                         "once before.")
     delattr(module, name)
     module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), dim)))
     module.register_parameter(name + "_v", Parameter(weight.detach()))
