@@ -126,10 +126,11 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
                          f"(got low={low}, high={high}, dtype={dtype}).")
     drawn = (*shape[:-1], 2 * shape[-1]) if noncontiguous and shape else shape
     if inexact:
-        real = {cygrad.complex64: cygrad.float32, cygrad.complex128: cygrad.float64}.get(dtype, dtype)
-        made = cygrad.empty(drawn, dtype=real).uniform_(low, high)
-        if dtype.is_complex:
-            made = cygrad.complex(made, cygrad.empty(drawn, dtype=real).uniform_(low, high))
+        real = dtype.to_real()
+        wide = 2 if high - low > cygrad.finfo(real).max else 1          # uniform_ refuses wider ranges
+        parts = [cygrad.empty(drawn, dtype=real).uniform_(low / wide, high / wide) * wide
+                 for _ in range(1 + dtype.is_complex)]
+        made = cygrad.complex(*parts) if dtype.is_complex else parts[0]
     else:
         made = cygrad.randint(int(low), max(int(high), int(low) + 1), drawn, dtype=cygrad.int64).to(dtype)
     made = made[..., ::2] if drawn != shape else made
