@@ -448,3 +448,27 @@ def test_random_einsum():
         compare(
             f"torch.einsum({equation!r}, {', '.join(arrays)})", {n: np.asarray(a) for n, a in arrays.items()}, rtol=1e-9
         )
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("uint8", 300), ("uint8", -256), ("int8", 128), ("int8", -129),
+                                               ("int16", 1 << 15), ("int32", 1 << 31), ("uint16", 1 << 16)])
+def test_numbers_out_of_the_range_of_an_integer_dtype_are_refused_as_bounds_and_choices(dtype, number):
+    x = cygrad.tensor([5, 10], dtype=getattr(cygrad, dtype))
+    mask = cygrad.tensor([True, False])
+    for call in (lambda: x.clamp(min=number), lambda: x.clamp(max=number), lambda: cygrad.clip(x, 0, number),
+                 lambda: x.clone().clamp_(max=number), lambda: cygrad.where(mask, x, number),
+                 lambda: cygrad.where(mask, number, x), lambda: x.where(mask, number)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            call()
+
+
+def test_numbers_at_the_ends_of_the_range_of_an_integer_dtype_are_accepted():
+    mask = cygrad.tensor([True, False])
+    for dtype, numbers in (("uint8", (255,)), ("int8", (127, -128)), ("int16", (32767, -32768))):
+        x = cygrad.tensor([5, 10], dtype=getattr(cygrad, dtype))
+        for number in numbers:
+            assert cygrad.where(mask, x, number).tolist() == [5, number]
+            assert x.clamp(min(number, 5), max(number, 10)).tolist() == [5, 10]
+    assert cygrad.tensor([5], dtype=cygrad.uint8).clamp(1.5, 300).tolist() == [5.0]
+    assert cygrad.where(mask, mask, 300).tolist() == [1, 300]
+    assert cygrad.tensor([5.0]).clamp(-300, 300).tolist() == [5]
