@@ -180,7 +180,7 @@ class GradScaler:
         """Call ``optimizer.step``, unless the scaler is enabled and a gradient is not finite."""
         if self._enabled:
             gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            if not all(gradient.isfinite().all() for gradient in gradients):
+            if not all((g._values() if g.is_sparse else g).isfinite().all() for g in gradients):
                 return None
         return optimizer.step(*args, **options)
 

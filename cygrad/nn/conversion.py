@@ -71,7 +71,9 @@ def _replace(parameter, fn):
     if grad is not None:
         former = grad.detach()
         found = fn(former)
-        if found is not former:
+        if found is not former and found.is_sparse:
+            grad = found
+        elif found is not former:
             grad.data = found                  # other references to the gradient see the new data
         if parameter.grad is not grad:
             parameter.grad = grad

@@ -209,4 +209,5 @@ def _flat(gradient, parameter):
     if gradient is None:
         gradient = cygrad.zeros_like(parameter, requires_grad=False)
     gradient = gradient.detach()
+    gradient = gradient.to_dense() if gradient.is_sparse else gradient
     return (cygrad.view_as_real(gradient) if gradient.is_complex() else gradient).reshape(-1)

@@ -1,6 +1,7 @@
 """Parameter groups, closures, saving and loading, threads."""
 
 import copy
+import math
 import pickle
 import threading
 
@@ -273,3 +274,27 @@ def test_adafactor_continues_from_a_state_whose_step_is_a_number():
                 optimizer.load_state_dict(state)
         found.append(w.tolist())
     assert found[0] == found[1]
+
+
+def test_lbfgs_scalers_and_conversions_accept_sparse_gradients():
+    layer = nn.Embedding(2, 2, sparse=True)
+    with cygrad.no_grad():
+        layer.weight.fill_(1.0)
+
+    def closure():
+        layer.zero_grad()
+        loss = layer(cygrad.tensor([1])).sum()
+        loss.backward()
+        return loss
+
+    optim.LBFGS(layer.parameters(), lr=0.1, max_iter=1).step(closure)
+    assert layer.weight[0].tolist() == [1, 1] and (layer.weight[1] < 1).all()
+    layer.double()
+    assert layer.weight.grad.is_sparse and layer.weight.grad.dtype is cygrad.float64
+    optimizer, before = optim.SGD(layer.parameters(), lr=1.0), layer.weight.detach().clone()
+    scaler = cygrad.GradScaler("cpu")
+    scaler.step(optimizer)
+    assert layer.weight.detach().equal(before - layer.weight.grad.to_dense())
+    layer.weight.grad = layer.weight.grad * math.inf
+    scaler.step(optimizer)
+    assert layer.weight.isfinite().all()
