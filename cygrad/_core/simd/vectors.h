@@ -54,6 +54,14 @@ template <class T, int BYTES, int FIRST> INLINE typename vector_of<T, BYTES>::ty
     return alternate_lanes<T, BYTES, FIRST>(a, b, std::make_integer_sequence<int, BYTES / sizeof(T)>());
 }
 
+/* Call how(step); 1, the step of contiguous elements, as a constant, so that compilers make vector code for it. */
+template <class F> INLINE void with_step(int64_t step, F how) {
+    if (step == 1)
+        how(std::integral_constant<int64_t, 1>());
+    else
+        how(step);
+}
+
 /* a * b + c, rounded once where the target has an instruction for it. */
 template <class T> INLINE T multiply_add(T a, T b, T c) {
     if constexpr (!FUSED)

@@ -266,14 +266,18 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
         }
     }
     P a = Op::identity(), b = a, c = a, d = a;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4, p += 4 * stride) {
-        Op::step(a, Op::load(p[0], q));
-        Op::step(b, Op::load(p[stride], q));
-        Op::step(c, Op::load(p[2 * stride], q));
-        Op::step(d, Op::load(p[3 * stride], q));
-    }
-    for (; i < n; i++, p += stride) Op::step(a, Op::load(*p, q));
+    auto steps = [&](auto stride) __attribute__((always_inline)) {
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4, p += 4 * stride) {
+            Op::step(a, Op::load(p[0], q));
+            Op::step(b, Op::load(p[stride], q));
+            Op::step(c, Op::load(p[2 * stride], q));
+            Op::step(d, Op::load(p[3 * stride], q));
+        }
+        for (; i < n; i++, p += stride) Op::step(a, Op::load(*p, q));
+    };
+    if constexpr (Op::vector) steps(stride);
+    else with_step(stride, steps);
     Op::step(a, b);
     Op::step(c, d);
     Op::step(a, c);
@@ -281,18 +285,27 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
 }
 
 // Reduce runs of RUN elements and combine them as a balanced tree. Where order has no effect, they are one run.
-template <class Op> APART typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
-                                                  const parameter_t *q) {
+template <class Op> INLINE typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
+                                                   const parameter_t *q) {
     typedef typename Op::A A;
-    if (Op::extremum || std::is_integral<typename Op::P>::value) return A(run<Op>(p, n, stride, q));
-    A stack[8];                        // more than the levels of RUNS
+    enum { WHOLE = Op::extremum || std::is_integral<typename Op::P>::value };
+    A stack[8], sum;                   // more than the levels of RUNS
     int depth = 0;
-    for (int64_t index = 0, at = 0; at < n; index++, at += RUN) {
-        stack[depth++] = A(run<Op>(p + at * stride, n - at < RUN ? n - at : RUN, stride, q));
-        for (int64_t i = index; i & 1; i >>= 1, depth--) Op::step(stack[depth - 2], stack[depth - 1]);
+    for (int64_t index = 0, left = n;; index++, p += RUN * stride, left -= RUN) {
+        sum = A(run<Op>(p, WHOLE || left < RUN ? left : RUN, stride, q));
+        if (WHOLE || n <= RUN) return sum;
+        for (int64_t i = index; i & 1; i >>= 1, depth--) {
+            Op::step(stack[depth - 1], sum);
+            sum = stack[depth - 1];
+        }
+        if (left <= RUN) break;
+        stack[depth++] = sum;
     }
-    for (; depth > 1; depth--) Op::step(stack[depth - 2], stack[depth - 1]);
-    return stack[0];
+    for (; depth > 0; depth--) {
+        Op::step(stack[depth - 1], sum);
+        sum = stack[depth - 1];
+    }
+    return sum;
 }
 
 // ---------------------------------------------------------------- rows
@@ -359,18 +372,22 @@ template <class Op> APART void add_rows(const typename Op::T *p, int64_t n, int6
             width -= done;
         }
     }
-    for (; row + 4 <= n; row += 4, p += 4 * stride) {
-        const typename Op::T *p1 = p + stride, *p2 = p1 + stride, *p3 = p2 + stride;
-        for (int64_t c = 0; c < width; c++) {
-            P x = Op::load(p[c * step], q), y = Op::load(p2[c * step], q);
-            Op::step(x, Op::load(p1[c * step], q));
-            Op::step(y, Op::load(p3[c * step], q));
-            Op::step(x, y);
-            Op::step(tile[c], x);
+    auto steps = [&](auto step) __attribute__((always_inline)) {
+        for (; row + 4 <= n; row += 4, p += 4 * stride) {
+            const typename Op::T *p1 = p + stride, *p2 = p1 + stride, *p3 = p2 + stride;
+            for (int64_t c = 0; c < width; c++) {
+                P x = Op::load(p[c * step], q), y = Op::load(p2[c * step], q);
+                Op::step(x, Op::load(p1[c * step], q));
+                Op::step(y, Op::load(p3[c * step], q));
+                Op::step(x, y);
+                Op::step(tile[c], x);
+            }
         }
-    }
-    for (; row < n; row++, p += stride)
-        for (int64_t c = 0; c < width; c++) Op::step(tile[c], Op::load(p[c * step], q));
+        for (; row < n; row++, p += stride)
+            for (int64_t c = 0; c < width; c++) Op::step(tile[c], Op::load(p[c * step], q));
+    };
+    if constexpr (Op::vector) steps(step);
+    else with_step(step, steps);
 }
 
 // tile[width] = reduction of `n` rows.
@@ -403,9 +420,7 @@ template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64
         columns<Op>(p, n, stride, width, column_stride, tile, q);
         for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(tile[c]);
     } else {
-        for (int64_t c = 0; c < width && n <= RUN; c++)
-            a[c] = typename Op::A(run<Op>(p + c * column_stride, n, stride, q));
-        for (int64_t c = 0; c < width && n > RUN; c++) a[c] = run_tree<Op>(p + c * column_stride, n, stride, q);
+        for (int64_t c = 0; c < width; c++) a[c] = run_tree<Op>(p + c * column_stride, n, stride, q);
     }
 }
 
@@ -428,7 +443,9 @@ template <class Op> void finish(const char *accumulators, int64_t width, char *r
                                 const parameter_t *q) {
     const typename Op::A *a = (const typename Op::A *)accumulators;
     typename Op::O *out = (typename Op::O *)result;
-    for (int64_t c = 0; c < width; c++) out[c * stride] = Op::finish(a[c], q);
+    with_step(stride, [&](auto stride) __attribute__((always_inline)) {
+        for (int64_t c = 0; c < width; c++) out[c * stride] = Op::finish(a[c], q);
+    });
 }
 
 // Finished: the same operation but for finish().

@@ -89,9 +89,9 @@ template <class T, class C, class O> struct Variance {
             rest[c] = T(0);
             squares[c] = 0;
         }
-        for (int64_t row = 0; row < n; row++, p += stride)
-            if (column_stride == 1) row_deviations(p, width, 1, mean, rest, squares);
-            else row_deviations(p, width, column_stride, mean, rest, squares);
+        with_step(column_stride, [&](auto step) __attribute__((always_inline)) {
+            for (int64_t row = 0; row < n; row++, p += stride) row_deviations(p, width, step, mean, rest, squares);
+        });
         for (int64_t c = 0; c < width; c++) out[c] = corrected(C(mean[c]), C(rest[c]), squares[c], n);
     }
 
@@ -173,15 +173,17 @@ template <class Op> struct Position {
         A *out = (A *)accumulators;
         if (by_columns) {
             for (int64_t c = 0; c < width; c++) out[c] = A{p[c * column_stride], 0};
-            for (int64_t row = 1; row < n; row++) {
-                p += stride;
-                for (int64_t c = 0; c < width; c++) {
-                    T x = p[c * column_stride];
-                    bool take = better(x, out[c].value);
-                    out[c].value = take ? x : out[c].value;
-                    out[c].index = take ? row : out[c].index;
+            with_step(column_stride, [&](auto step) __attribute__((always_inline)) {
+                for (int64_t row = 1; row < n; row++) {
+                    p += stride;
+                    for (int64_t c = 0; c < width; c++) {
+                        T x = p[c * step];
+                        bool take = better(x, out[c].value);
+                        out[c].value = take ? x : out[c].value;
+                        out[c].index = take ? row : out[c].index;
+                    }
                 }
-            }
+            });
             return;
         }
         for (int64_t c = 0; c < width; c++, p += column_stride) {
@@ -238,7 +240,9 @@ template <class T> struct LogSumExp {
                 out[c] = A{shift[c], 0};
             }
             for (int64_t row = 0; row < n; row++, p += stride) {
-                for (int64_t c = 0; c < width; c++) shifted[c] = p[c * column_stride] - shift[c];
+                with_step(column_stride, [&](auto step) __attribute__((always_inline)) {
+                    for (int64_t c = 0; c < width; c++) shifted[c] = p[c * step] - shift[c];
+                });
                 exponentials(shifted, width, q);
                 for (int64_t c = 0; c < width; c++) out[c].sum += shifted[c];
             }
@@ -249,7 +253,9 @@ template <class T> struct LogSumExp {
             double sum = 0;
             for (int64_t begin = 0; begin < n; begin += TILE) {
                 int64_t size = n - begin < TILE ? n - begin : TILE;
-                for (int64_t i = 0; i < size; i++) shifted[i] = p[(begin + i) * stride] - shift;
+                with_step(stride, [&](auto step) __attribute__((always_inline)) {
+                    for (int64_t i = 0; i < size; i++) shifted[i] = p[(begin + i) * step] - shift;
+                });
                 exponentials(shifted, size, q);
                 sum += run<total_t>(shifted, size, 1, q);
             }
