@@ -101,8 +101,7 @@ def extension(name: str, source: Path, configuration: Configuration) -> Extensio
         [str(source)],
         include_dirs=[numpy.get_include(), openblas.include_dir(), str(CORE)],
         define_macros=MACROS,
-        extra_compile_args=configuration.compile_args_of(source.parent.name)
-        + (["-std=c++17"] if source.suffix == ".cpp" else []),
+        extra_compile_args=configuration.compile_args_of(source),
         depends=[] if source.suffix == ".pyx" else sorted(map(str, headers(source))),
     )
 
