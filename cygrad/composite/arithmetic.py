@@ -9,7 +9,7 @@ from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.out_forms import category, check_fits
+from cygrad.composite.out_forms import category
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
            "gelu", "isclose", "pow", "pow_", "rsub", "sub", "sub_", "subtract", "subtract_", "true_divide",
@@ -260,11 +260,8 @@ def pow_(input, exponent):
     return _power(input, exponent, "_")(input, exponent)
 
 
-def _clamp_form(input, min, max):
+def _clamp_form(min, max):
     """Return the name of the operator for the given bounds, and its arguments."""
-    if ((type(min) is int and not 0 <= min < 128) or (type(max) is int and not 0 <= max < 128)) and not (
-            isinstance(min, float | Tensor) or isinstance(max, float | Tensor)):
-        check_fits("clamp", (min, max), input)
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' and 'max' must be given (got None and None).")
     if max is None:
@@ -301,7 +298,7 @@ def clamp(input, min=None, max=None, *, out=None):
     >>> cygrad.clamp(cygrad.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    name, bounds = _clamp_form(input, min, max)
+    name, bounds = _clamp_form(min, max)
     function = getattr(operators, name)
     return function(input, *bounds) if out is None else function(input, *bounds, out=out)
 
@@ -319,7 +316,7 @@ def clamp_(input, min=None, max=None):
     >>> cygrad.tensor([-1., 2.]).clamp_(0, 1)
     tensor([0., 1.])
     """
-    name, bounds = _clamp_form(input, min, max)
+    name, bounds = _clamp_form(min, max)
     return getattr(operators, f"{name}_")(input, *bounds)
 
 

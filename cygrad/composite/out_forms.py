@@ -8,7 +8,7 @@ from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 
-__all__ = ["MAX_PARTS", "all_spelled", "as_tensor_argument", "category", "check_fits", "copy_for", "inplace", "into",
+__all__ = ["MAX_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
            "refuse_shared_memory", "spelled"]
 
 MAX_PARTS = 1 << 24          # parts of one tensor; more exceed the memory of most machines
@@ -54,18 +54,6 @@ def category(tensor):
     if str(tensor.dtype).endswith(".bool"):
         return 0
     return 1 + tensor.is_floating_point() + 2 * tensor.is_complex()
-
-
-def check_fits(operation, numbers, tensor):
-    """Raise if an integer is out of the range of the integer dtype of a tensor; unsigned ones take negative numbers."""
-    dtype = tensor.dtype if isinstance(tensor, Tensor) and category(tensor) == 1 else None
-    if dtype is None or dtype.itemsize == 8:
-        return
-    limit = 1 << 8 * dtype.itemsize - dtype.is_signed
-    for number in numbers:
-        if isinstance(number, int) and not -limit + (not dtype.is_signed) <= number < limit:
-            raise RuntimeError(f"{operation}: value cannot be converted to type {dtype.name} without overflow (got "
-                               f"{number}). Choose a wider dtype.")
 
 
 def refuse_shared_memory(operation, out, *arguments):

@@ -5,7 +5,7 @@ from cygrad._core.creation.factories import full
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.out_forms import as_tensor_argument, check_fits, into
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]
 
@@ -42,10 +42,6 @@ def where(condition, input=None, other=None, *, out=None):
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    if type(other) is int and not 0 <= other < 128:
-        check_fits("where", (other,), input)
-    if type(input) is int and not 0 <= input < 128:
-        check_fits("where", (input,), other)
     if out is None:
         return operators.where(condition, input, other)
     return into("where", operators.where(condition, input, other), out)
@@ -67,8 +63,6 @@ def _where_method(self, condition, other):
     >>> x.where(x > 0, 0.0)
     tensor([1., 0.])
     """
-    if type(other) is int and not 0 <= other < 128:
-        check_fits("where", (other,), self)
     return operators.where(condition, self, other)
 
 

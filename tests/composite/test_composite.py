@@ -456,7 +456,8 @@ def test_numbers_out_of_the_range_of_an_integer_dtype_are_refused_as_bounds_and_
     x = cygrad.tensor([5, 10], dtype=getattr(cygrad, dtype))
     mask = cygrad.tensor([True, False])
     for call in (lambda: x.clamp(min=number), lambda: x.clamp(max=number), lambda: cygrad.clip(x, 0, number),
-                 lambda: x.clone().clamp_(max=number), lambda: cygrad.where(mask, x, number),
+                 lambda: x.clone().clamp_(max=number), lambda: cygrad.clamp_max(x, number),
+                 lambda: x.clamp_min(number), lambda: cygrad.where(mask, x, number),
                  lambda: cygrad.where(mask, number, x), lambda: x.where(mask, number)):
         with pytest.raises(RuntimeError, match="without overflow"):
             call()

@@ -44,12 +44,13 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil
 cdef array_t *as_contiguous(array_t *array, int dtype) noexcept nogil
 # Return the array itself (retained) if it has this dtype, else a cast contiguous copy.
 cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil
-
 # Return the array as a dtype, contiguous or in channels_last if it is in channels_last. New reference; NULL: no memory.
 cdef array_t *images_as_dtype(array_t *array, int dtype) noexcept nogil
 # Return a contiguous copy.
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil
 cdef int fill(array_t *array, const value_t *number) noexcept nogil
+# Return whether the number is in the range of the dtype; negative ones wrap around in unsigned dtypes, as in C.
+cdef bint is_representable(const value_t *number, int dtype) noexcept nogil
 # Fill a contiguous array with zeros.
 cdef void fill_zeros(array_t *array) noexcept nogil
 # Return RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.

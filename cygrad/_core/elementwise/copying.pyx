@@ -425,8 +425,7 @@ cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil:
     return retain(array) if array.dtype == dtype else as_copy(array, dtype)
 
 
-cdef bint _representable(const value_t *number, int dtype) noexcept nogil:
-    """Return whether the number is in the range of the dtype; negative ones wrap around in unsigned dtypes, as in C."""
+cdef bint is_representable(const value_t *number, int dtype) noexcept nogil:
     cdef double real = number.of.real if number.kind >= REAL else <double>number.of.integer
     cdef double limit
     if dtype == BOOL or dtype == FLOAT64 or dtype == COMPLEX128 or (dtype == INT64 and number.kind < REAL):
@@ -446,7 +445,7 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
         snprintf(message(), MESSAGE, b"fill: a complex number cannot be cast to %s (got imaginary part %g). "
                  b"Fill a complex tensor, or pass the real part.", dtype_name(array.dtype), number.imag)
         return RUNTIME_ERROR
-    if not _representable(number, array.dtype):
+    if not is_representable(number, array.dtype):
         snprintf(message(), MESSAGE, b"fill: value cannot be converted to type %s without overflow (got %g). Choose a "
                  b"wider dtype.", dtype_name(array.dtype), number.of.real if number.kind >= REAL else
                  <double>number.of.integer)

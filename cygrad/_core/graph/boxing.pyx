@@ -13,9 +13,10 @@ from cygrad._core.arrays.array cimport (
     set_integers, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    FLOAT16, INT64, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating, is_integral, is_unsigned,
-    itemsize,
+    FLOAT16, INT64, INTEGRAL, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating, is_integral,
+    is_unsigned, itemsize, promote,
 )
+from cygrad._core.elementwise.copying cimport is_representable
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.node cimport Node, node_t
 from cygrad._core.graph.tensor cimport (
@@ -259,7 +260,8 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
                 value.kind = BOOLEAN
             elif given != <PyObject *>None or kind == TENSORS or not argument.optional:
                 made = _box_argument(operator, argument, <object>given, frame, i, made)
-                others |= value.kind == ARRAY or value.kind == ARRAYS or value.kind == DTYPE
+                others |= (value.kind == ARRAY or value.kind == ARRAYS or value.kind == DTYPE
+                           or value.kind == INTEGER and kind == OPERAND and not 0 <= value.of.integer < 128)
         if not frame.overridden:
             if unlikely(others or op.flags // REFUSES_BOOL & categories):
                 _check_dtypes(op, frame)
@@ -322,6 +324,8 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
                 highest = dtype
         elif frame.values[i].kind in (ARRAYS, DTYPE) and any_storage_only(&frame.values[i], 1):
             frame.storage_only = True
+    if highest >= 0 and category(highest) == INTEGRAL and op.name in _selections:
+        _check_range(op, frame)
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
     if category(highest) == 0 and op.name in _no_differences:
@@ -331,6 +335,25 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
     raise NotImplementedError(f"{called_operation(op.name.decode())}: not implemented for "
                               f"{dtype_name(highest).decode()} (expected a "
                               f"dtype that is {accepted}). Convert with to() first.")
+
+
+_selections = frozenset([b"clamp_between", b"clamp_max", b"clamp_min", b"where"])
+
+
+cdef int _check_range(const operator_t *op, frame_t *frame) except -1:
+    """Raise an error if a number does not fit the integer dtype of the result, to which it would wrap around."""
+    cdef int i, dtype = -1
+    for i in range(frame.n):
+        if frame.values[i].kind == REAL or frame.values[i].kind == COMPLEX:
+            return 0
+        if frame.values[i].kind == ARRAY:
+            dtype = frame.values[i].of.array.dtype if dtype < 0 else promote(dtype, frame.values[i].of.array.dtype)
+    for i in range(frame.n):
+        if frame.values[i].kind == INTEGER and not is_representable(&frame.values[i], dtype):
+            raise RuntimeError(f"{called_operation(op.name.decode())}: value cannot be converted to type "
+                               f"{dtype_name(dtype).decode()} without overflow (got {frame.values[i].of.integer}). "
+                               "Choose a wider dtype.")
+    return 0
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
