@@ -19,7 +19,7 @@ SHAPES = [((5, 7), (7,)), ((5, 7), ()), ((300, 1024), (1024,)), ((1000, 17), (17
           ((4, 1, 1), (1, 1)), ((2, 0, 3), (3,)), ((0, 3), (1, 3)), ((3, 0), (3, 1))]
 FORMULAS = {
     "mul": (lambda x, w: x * w, lambda g, x, w: g * x.conj()),
-    "div": (lambda x, w: x / w, lambda g, x, w: -g * (x / w / w).conj()),
+    "div": (lambda x, w: x / w, lambda g, x, w: -g / w.conj() * (x / w).conj()),
     "sub": (lambda x, w: x - w, lambda g, x, w: -g),
 }
 
