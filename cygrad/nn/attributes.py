@@ -16,6 +16,8 @@ _PARTS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
 class Attributes:
     """Attribute handling of `Module`."""
 
+    call_super_init = False         # whether `__init__` calls that of the next class of the MRO
+
     def __new__(cls, *args, **kwargs):
         """Reject data passed as options: ``MSELoss(input, target)``."""
         if any(isinstance(value, Tensor) and value.ndim for value in args) and cls.__module__.count(".") == 2 and (

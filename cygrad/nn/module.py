@@ -44,7 +44,6 @@ class Module(Stateful, Attributes):
     training: bool
     _hooks: Any = None       # ModuleHooks if there are hooks of this module or global ones
     dump_patches = False            # flag of PyTorch's modules, ignored
-    call_super_init = False         # whether Module.__init__ calls that of the next class of the MRO
 
     def forward(self, *args, **kwargs):
         """Compute the result; defined by every subclass."""
