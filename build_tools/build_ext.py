@@ -37,7 +37,7 @@ FACTS = {facts}
 LIST_APPEND = ("int result = PyList_Append(list, x);\n    Py_DECREF(x);",
                "int result = PyList_Append(list, x);\n    if (likely(!result)) Py_DECREF(x);")
 
-# Absolute names are not looked for beside each file that cimports them, which took three seconds.
+# Absolute names are not looked for next to each file that cimports them, which took three seconds.
 find_pxd = DependencyTree.find_pxd
 DependencyTree.find_pxd = lambda tree, name, file=None: find_pxd(tree, name, file if name.startswith(".") else None)
 
