@@ -90,7 +90,7 @@ def test_maxima_of_short_lines(columns, stride):
 @pytest.mark.parametrize(("size", "kernel", "stride", "padding"), [
     ((3, 12), (3, 1), (2, 1), (0, 0)), ((2, 40), (3, 3), (1, 1), (1, 1)), ((6, 8), (2, 5), (2, 1), (0, 1)),
     ((9, 40), (3, 3), (1, 2), (1, 1)), ((12, 70), (2, 2), (2, 2), (0, 0)), ((7, 7), (7, 7), (1, 1), (0, 0)),
-    ((5, 100), (5, 100), (1, 1), (0, 0)), ((20, 9), (1, 1), (2, 3), (0, 0))])
+    ((5, 100), (5, 100), (1, 1), (0, 0)), ((20, 9), (1, 1), (2, 3), (0, 0)), ((31, 131), (3, 3), (1, 4), (1, 1))])
 def test_maxima_and_their_places(size, kernel, stride, padding, planes, dtype):
     """Of equal maxima the first wins, or the last nan: windows in lanes, cut windows, and windows of long lines."""
     random = np.random.default_rng(size)

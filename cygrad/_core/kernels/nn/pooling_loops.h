@@ -136,7 +136,8 @@ template <class T, int STRIDE, int M> APART void line_maxima(
 
 template <class T> static void maxima(
         const pooling_t *p, int64_t planes, const T *plane, T *values, int64_t *indices) {
-    T buffer[LARGEST_COPY + 4 * LANES];     /* vectors exceed the last line */
+    constexpr int BEYOND = 8 * LANES;       /* two vectors exceed the last line, by elements up to four apart */
+    T buffer[LARGEST_COPY + BEYOND];
     constexpr int L = LANES_OF<T>;
     const int64_t lines = p->size[0] * p->size[1], in_plane = lines * p->size[2];
     const int64_t out_plane = p->out[0] * p->out[1] * p->out[2];
@@ -147,7 +148,7 @@ template <class T> static void maxima(
             : line_maxima<T, 0, 2>
         : p->inner_stride == 1 ? line_maxima<T, 1, 1> : p->inner_stride == 2 ? line_maxima<T, 2, 1>
             : line_maxima<T, 0, 1>;
-    for (int64_t k = 0; k < p->copied + 4 * LANES && copied; k++)
+    for (int64_t k = 0; k < p->copied + BEYOND && copied; k++)
         buffer[k] = LOWEST<T>;
     for (; planes--; plane += in_plane, values += out_plane, indices += out_plane) {
         if (copied && p->line == p->size[2])
