@@ -286,7 +286,7 @@ class Optimizer:
                 state[params[key]] = {name: _fitted(name, value, params[key]) for name, value in values.items()}
             else:
                 state[key] = deepcopy(values)
-        groups = [{**self.defaults, **{name: group[name] for name in ("param_names",) if name in group},
+        groups = [{**self.defaults, **({"param_names": group["param_names"]} if "param_names" in group else {}),
                    **deepcopy({name: value for name, value in saved.items() if name != "params"}),
                    "params": group["params"]} for group, saved in zip(self.param_groups, saved_groups, strict=True)]
         for group in groups:

@@ -2,6 +2,7 @@
 #include "simd/vector_functions.h"
 #include "primitives/vector_error.h"
 #include "primitives/vector_activations.h"
+
 /* The second operand from number `done` on; if that is -1, a number, which is repeated in `block`. */
 template <class T> INLINE const T *second(const T *y, int64_t done, T *block) {
     if (done >= 0)

@@ -77,7 +77,8 @@ const vector_entry_t vector_entries[] = {
     VECTOR(floor_divide, 2, 10), VECTOR(lerp, 3, 2), VECTOR(bessel_gap, 1, 4),
     WIDE_VECTOR(sinh, 1, 12), WIDE_VECTOR(cosh, 1, 12), WIDE_VECTOR(expm1, 1, 10), WIDE_VECTOR(atanh, 1, 12),
     WIDE_VECTOR(log, 1, 8), WIDE_VECTOR(log2, 1, 8), WIDE_VECTOR(log10, 1, 8), WIDE_VECTOR(tan, 1, 12),
-    WIDE_VECTOR(asin, 1, 12), WIDE_VECTOR(acos, 1, 12), WIDE_VECTOR(atan, 1, 12), WIDE_VECTOR(atan2, 2, 16), WIDE_VECTOR(pow, 2, 20),
+    WIDE_VECTOR(asin, 1, 12), WIDE_VECTOR(acos, 1, 12), WIDE_VECTOR(atan, 1, 12), WIDE_VECTOR(atan2, 2, 16),
+    WIDE_VECTOR(pow, 2, 20),
 };
 
 const int VECTOR_ENTRIES = sizeof vector_entries / sizeof *vector_entries;
