@@ -1,6 +1,7 @@
 """The build_ext command: run Cython and the C compiler, and copy the files next to the modules."""
 
 import fcntl
+import gc
 import os
 import sysconfig
 import time
@@ -95,6 +96,7 @@ class BuildExt(build_ext):
 
     def cythonize(self):
         """Translate changed modules, and those that cimport a changed .pxd."""
+        gc.disable()    # in its processes too: looking for cycles in the trees took more than half of Cython's time
         chosen = [module for module in self.modules if module.chosen]
         translation_dir(self.configuration).mkdir(parents=True, exist_ok=True)
         with open(translation_dir(self.configuration) / "lock", "w") as lock:
