@@ -1,28 +1,6 @@
 // The reduction loops for the SIMD target of this processor.
 
-#include "kernels/reduction/types.h"
-
-#include <type_traits>
-
-template <class T> struct complex_t {
-    T re, im;
-    complex_t() = default;
-    complex_t(T real, T imaginary = 0) : re(real), im(imaginary) {}
-    template <class S> complex_t(const complex_t<S> &z) : re(T(z.re)), im(T(z.im)) {}
-    complex_t &operator+=(const complex_t &z) { re += z.re; im += z.im; return *this; }
-    complex_t &operator*=(const complex_t &z) {
-        T real = re * z.re - im * z.im;
-        im = re * z.im + im * z.re;
-        re = real;
-        return *this;
-    }
-    complex_t operator/(double d) const { return complex_t(T(re / d), T(im / d)); }
-};
-
-template <class T> struct real_of { typedef T type; };
-template <class T> struct real_of<complex_t<T>> { typedef T type; };
-template <class T> struct is_complex : std::false_type {};
-template <class T> struct is_complex<complex_t<T>> : std::true_type {};
+#include "kernels/reduction/elements.h"
 
 #define LOOPS "kernels/reduction/loops.h"
 #include "simd/dispatch.h"
@@ -38,8 +16,8 @@ static loops_t find_loops(int operation, int dtype) {
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
     return dtype == 5   ? DISPATCH(integral<int64_t>(operation))
-           : dtype == 6 ? DISPATCH(real<float>(operation))
-                        : DISPATCH(real<double>(operation));
+           : dtype == 6 ? float_loops(operation)
+                        : double_loops(operation);
 }
 
 loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];
