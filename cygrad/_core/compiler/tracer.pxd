@@ -16,6 +16,7 @@ cdef class Constant:
 cdef class TracedArray:
     """Array kept alive by the trace, so that its memory is not reused."""
     cdef array_t *array
+    cdef object number                # its number
     cdef readonly int buffer          # index of its buffer
     cdef readonly int64_t offset      # in bytes, from the first array of the buffer
 

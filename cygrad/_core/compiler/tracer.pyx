@@ -13,9 +13,13 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport strcmp
 from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_t, clear, copy_value, overlaps_itself, release, retain, set_integers,
     value_t,
@@ -29,6 +33,7 @@ from cygrad._core.graph.node cimport Node, Py_REFCNT
 from cygrad._core.graph.tensor cimport Tensor, grad_fn_of, requires_grad
 from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
+from cygrad._core.program.builder cimport memory
 from cygrad._core.program.executor cimport copy_with_layout
 from cygrad._core.table.operator cimport Operator
 
@@ -42,8 +47,9 @@ from cygrad._core.memory.storage import begin_generation, end_generation
 
 # --------------------------------------------------------------------------------------------------------------- tracer
 
-# Operators whose result shapes depend on tensor values.
-DATA_DEPENDENT = frozenset(("count_integers", "masked_select", "nonzero", "unique", "unique_dim"))
+# Operators whose result may depend on elements or on the memory layout; see `Tracer.check_elements`.
+cdef frozenset DATA_DEPENDENT = frozenset(("as_strided", "count_integers", "index", "masked_select", "nonzero",
+                                           "repeated_indices", "unique", "unique_dim"))
 
 
 @cython.binding(False)
@@ -78,7 +84,7 @@ def constant(number):
 
 
 cdef Constant _boxed(const value_t *value):
-    cdef Constant made = Constant()
+    cdef Constant made = Constant.__new__(Constant)
     copy_value(&made.value, value)
     return made
 
@@ -307,9 +313,10 @@ cdef class Tracer:
             return number
         if array.dtype >= FLOAT16:
             self.abort(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
-        traced = TracedArray()
+        traced = TracedArray.__new__(TracedArray)
         traced.array = retain(array)
         number = len(self.arrays)
+        traced.number = number
         position = self.by_storage.get(array.storage)
         if position < 0:
             buffer = Buffer.__new__(Buffer)
@@ -354,14 +361,24 @@ cdef class Tracer:
         if value.kind == NOTHING:
             return None
         if value.kind == ARRAY:
-            return self.operand(value.of.array)
+            return self.shared(self.operand(value.of.array))
         if value.kind == ARRAYS:
-            return [None if value.of.arrays[i] == NULL else self.operand(value.of.arrays[i])
+            return [None if value.of.arrays[i] == NULL else self.shared(self.operand(value.of.arrays[i]))
                     for i in range(value.count)]
         return _boxed(value)
 
+    cdef object shared(self, int number):
+        """Return the number of an array as the one object for it, which takes less memory."""
+        return number if number < 0 else (<TracedArray>self.arrays[number]).number
+
     cdef tuple arguments_of(self, frame_t *frame):
-        return tuple([self.argument(&frame.values[i]) for i in range(frame.n)])
+        cdef tuple arguments = PyTuple_New(frame.n)
+        cdef int i
+        for i in range(frame.n):
+            argument = self.argument(&frame.values[i])
+            Py_INCREF(argument)
+            PyTuple_SET_ITEM(arguments, i, argument)
+        return arguments
 
     def snapshot(self, int position):
         """Return a copy of the initial elements of a constant."""
@@ -398,25 +415,31 @@ cdef class Tracer:
         self.steps.append(step)
         return 0
 
-    cdef int trace_call(self, Operator operator, frame_t *frame, object results) except -1:
-        cdef Step step = Step()
+    cdef int check_elements(self, str name, const value_t *second) except -1:
+        """Abort if an operator of `DATA_DEPENDENT` with this second argument reads elements or the memory layout."""
         cdef array_t *array
+        cdef int i
+        if name == "as_strided":
+            self.abort("as_strided depends on the memory layout of its tensor")
+        elif name == "index":
+            for i in range(second.count):
+                array = second.of.arrays[i]
+                if array != NULL and array.dtype == BOOL:
+                    self.abort("how many elements a mask selects depends on elements")
+        elif name != "repeated_indices" or second.kind == NOTHING:
+            self.abort(f"the shape of what {name} returns depends on elements")
+        return 0
+
+    cdef int trace_call(self, Operator operator, frame_t *frame, object results) except -1:
+        cdef Step step = Step.__new__(Step)
         cdef Tensor tensor
         cdef bint fresh = False
-        cdef int i
         cdef list numbers = []
         if self.pending:
             self.abort("a tensor was modified in place in a way that cannot be traced")
         self.ran_backward = self.ran_backward or thread_state().depth > 0
-        if operator.name in DATA_DEPENDENT or operator.name == "repeated_indices" and frame.values[1].kind == NOTHING:
-            self.abort(f"the shape of what {operator.name} returns depends on elements")
-        if operator.name == "as_strided":
-            self.abort("as_strided depends on the memory layout of its tensor")
-        if operator.name == "index":
-            for i in range(frame.values[1].count):
-                array = frame.values[1].of.arrays[i]
-                if array != NULL and array.dtype == BOOL:
-                    self.abort("how many elements a mask selects depends on elements")
+        if operator.name in DATA_DEPENDENT:
+            self.check_elements(operator.name, &frame.values[1])
         step.kind, step.operator, step.arguments, step.target = "call", operator, self.arguments_of(frame), -1
         if operator.descriptor.into != NULL and operator.descriptor.into == operator.descriptor.kernel:
             step.kind, step.results, step.target = "change", (), step.arguments[0]      # writes to its first argument
@@ -438,7 +461,7 @@ cdef class Tracer:
                 self.operand(tensor.array)
                 numbers.append(-1)
             else:
-                numbers.append(self.register(tensor.array, "result", None, len(self.steps)))
+                numbers.append(self.shared(self.register(tensor.array, "result", None, len(self.steps))))
                 fresh = True
         if fresh:
             step.results = tuple(numbers)
@@ -539,7 +562,10 @@ cdef class Tracer:
         """
         cdef TracedArray traced
         cdef Tensor tensor
-        cdef dict arrays = {}, storages = {}
+        cdef dict arrays = {}
+        cdef list keep = []
+        cdef int32_t *counts = <int32_t *>memory(len(self.buffers) * sizeof(int32_t), keep)      # arrays per buffer
+        cdef int64_t others
         cdef set given = {id(tensor) for tensor in outputs}, known = {id(tensor) for tensor in self.leaves}
         for tensor in outputs:
             arrays[<size_t>tensor.array] = 1
@@ -555,14 +581,12 @@ cdef class Tracer:
             arrays[<size_t>tensor.array] = arrays.get(<size_t>tensor.array, 0) + 1
             _expect_gradient(arrays, tensor)
         for traced in self.arrays:
-            storages[traced.buffer] = storages.get(traced.buffer, 0) + 1
+            counts[traced.buffer] += 1
         for traced in self.arrays:
             if (<Buffer>self.buffers[traced.buffer]).kind == "result":
-                if graph and arrays.get(<size_t>traced.array, 0) == 0 and traced.array.tensor != NULL:
-                    return True
-                if not graph and traced.array.count > 1 + arrays.get(<size_t>traced.array, 0):
-                    return True
-                if traced.array.storage.count > storages[traced.buffer]:
+                others = traced.array.tensor != NULL if graph else traced.array.count - 1
+                if traced.array.storage.count > counts[traced.buffer] or (
+                        others and others > arrays.get(<size_t>traced.array, 0)):
                     return True
         return False
 
@@ -790,11 +814,18 @@ cdef class _CallFilter:
     """Passes on the calls that an observer has not confirmed yet."""
     cdef object observe           # see `observe_calls`
     cdef set known                # codes whose calls of C functions are all observed
-    cdef bytes initials           # of the names of C functions that are observed in other codes, too
+    cdef list names               # of C functions that are observed in other codes, too
     cdef list confirmed           # (code, its global variables, is in `known`)
     cdef list functions           # C functions of modules
     cdef AddressMap by_code       # -> index in `confirmed`
     cdef AddressMap by_function   # -> index in `functions`
+
+    cdef bint is_named(self, const char *name) except -1:
+        cdef bytes known
+        for known in self.names:
+            if strcmp(PyBytes_AS_STRING(known), name) == 0:
+                return True
+        return False
 
     cdef int handle(self, PyFrameObject *frame, int event, PyObject *function) except -1:
         cdef const char *name
@@ -816,7 +847,7 @@ cdef class _CallFilter:
             return 0
         if seen is not None and not seen[2]:
             name = c_name(function)
-            if name != NULL and name[0] not in self.initials:
+            if name != NULL and not self.is_named(name):
                 return 0
         elif of_module(function) and self.by_function.get(function) >= 0:
             return 0
@@ -835,10 +866,10 @@ def observe_calls(observe, set known not None, tuple names not None):
     Call ``observe(frame, event, argument)`` for "call" and "c_call" events of `sys.setprofile` in this thread.
 
     Where it returns True, the same code or function of a module is not observed again. Calls of C functions by other
-    code than `known` are only observed if they can have one of these names.
+    code than `known` are only observed if they have one of these names.
     """
     cdef _CallFilter filter = _CallFilter()
     filter.observe, filter.known, filter.confirmed, filter.functions = observe, known, [], []
     filter.by_code, filter.by_function = AddressMap(), AddressMap()
-    filter.initials = bytes([ord(name[0]) for name in names])
+    filter.names = [name.encode() for name in names]
     PyEval_SetProfile(_profile, <PyObject *>filter)

@@ -540,7 +540,10 @@ cdef class NativeNode(Node):
             release_saved(c)
             note_release(c)
             self.packed = None
-        if grads.count(None) == c.n_outputs:
+        for gradient in grads:
+            if gradient is not None:
+                break
+        else:
             return [None] * c.n_edges
         cdef Operator row = <Operator>op.object
         cdef list gradients = [None] * c.n_edges
@@ -611,6 +614,16 @@ cdef class NativeNode(Node):
 
 
 install_collector(NativeNode, True)
+
+
+def _conjugate(value):
+    """Return the conjugate of a tensor or number; that of a real tensor is the tensor itself."""
+    if isinstance(value, Tensor):
+        return operators.conj(value) if is_complex((<Tensor>value).array.dtype) else value
+    return value.conjugate() if isinstance(value, complex) else float(value)
+
+
+operators.conjugate = _conjugate
 
 
 cdef object fit_recorded(const array_t *meta, Tensor gradient):

@@ -41,7 +41,7 @@ cdef extern from "Python.h":
 table = {}
 # The operators as attributes, in-place forms with an underscore: operators.add(x, y).
 operators = SimpleNamespace()
-# The same as a dict; modules add `tensor`, `written` and `suspend_tracing` for formulas.
+# The same as a dict; modules add `tensor`, `conjugate`, `written` and `suspend_tracing` for formulas.
 functions = vars(operators)
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` returns it
 cdef dict _attributes = {}    # Operator -> what programs have set on it

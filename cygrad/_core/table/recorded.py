@@ -53,21 +53,13 @@ def sizes(tensors, dim):
     return tuple(-1 if tensor is None or tuple(tensor.shape) == (0,) else tensor.shape[dim] for tensor in tensors)
 
 
-def conj(conjugate, value):
-    """Conjugate without copying real tensors, because formulas conjugate regardless of the dtype."""
-    is_complex = isinstance(value, complex) if isinstance(value, NUMBERS) else value.dtype.is_complex
-    return conjugate(value) if is_complex else value
-
-
 NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
 
 
 def namespace(names, functions: dict) -> dict:
-    """Return the namespace of a formula's code; `functions` are the operators, `tensor` and `suspend_tracing`."""
+    """Return the namespace of a formula's code; `functions` are the operators and what modules add for formulas."""
     found = {name: functions[name.removeprefix(PREFIX)] for name in names
              if name.startswith(PREFIX) and name not in NAMES}
-    if PREFIX + "conj" in found:
-        found[PREFIX + "conj"] = partial(conj, functions["conj"])
     return {**NAMES, "on operands": partial(on_operands, functions), **found}
 
 
@@ -84,6 +76,8 @@ class Renamer(ast.NodeTransformer):
         name = node.func.id
         names = [part.id for argument in node.args for part in names_in(argument)]
         self.generic_visit(node)
+        if name == "conj":
+            name = "conjugate"    # copies no real tensor: formulas conjugate regardless of the dtype
         if name in FUNCTIONS or (name in SCALARS and all(self.numbers.get(part) for part in names)):
             node.func.id = (PREFIX if name in FUNCTIONS else SCALAR) + name
             return node
