@@ -3,6 +3,7 @@
 
 from cygrad._core.compiler.program cimport Operation, Program, buffer_at
 from cygrad._core.compiler.tracer cimport Buffer
+from cygrad._core.program.builder cimport memory
 
 from cygrad._core.compiler.tracer import constant
 from cygrad._core.table.operator import find_operator
@@ -15,26 +16,27 @@ def remove_dead(Program program not None):
     """Remove operations without effect, which an error is, too."""
     cdef Operation operation
     cdef Buffer buffer
-    cdef set live = set(program.output_buffers)
-    cdef list kept = []
+    cdef list kept = [], keep = []
+    cdef char *live = <char *>memory(len(program.buffers), keep)         # per buffer
     cdef int position = 0
     for buffer in program.buffers:
-        if buffer.writes and (buffer.kind == "tensor" or buffer.kind == "gradient"):
-            live.add(position)
+        live[position] = bool(buffer.writes) and (buffer.kind == "tensor" or buffer.kind == "gradient")
         position += 1
+    for position in program.output_buffers:
+        live[position] = True
     for operation in reversed(program.operations):
         if _has_live(program, operation.results, live) or _has_live(program, operation.writes(), live) or (
                 program.can_fail(operation)):
             kept.append(operation)
             for number in operation.uses():
-                live.add(buffer_at(program, number))
+                live[buffer_at(program, number)] = True
     kept.reverse()
     program.operations = kept
 
 
-cdef bint _has_live(Program program, object numbers, set live) except -1:
+cdef bint _has_live(Program program, object numbers, const char *live) except -1:
     for number in numbers:
-        if number >= 0 and buffer_at(program, number) in live:
+        if number >= 0 and live[buffer_at(program, number)]:
             return True
     return False
 

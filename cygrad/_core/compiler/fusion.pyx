@@ -8,11 +8,13 @@ read from the caches, and results that only the loop reads are never written to 
 """
 
 cimport cython
+from libc.stdint cimport int32_t
 from cygrad._core.arrays.array cimport array_t, same_shape
 from cygrad._core.arrays.dtype cimport is_floating
 from cygrad._core.compiler.program cimport (
-    ArrayExpression, Operation, Program, array_at, buffer_at, buffer_of, with_inputs,
+    ArrayExpression, Operation, Program, array_at, buffer_at, facts_of, with_inputs,
 )
+from cygrad._core.program.builder cimport memory
 
 from cygrad._core.compiler.executable import layout_of
 from cygrad._core.compiler.program import FusedLoop, plain
@@ -22,50 +24,47 @@ from cygrad._core.compiler.program import FusedLoop, plain
 
 def fuse_expressions(Program program not None):
     """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
-    cdef Operation operation
-    cdef list counts = program.read_counts()
-    cdef dict maker = {}, sources
-    cdef set removed = set()
-    cdef int position = -1
+    cdef Operation operation, source
+    cdef ArrayExpression found
+    cdef list keep = []
+    cdef int32_t *counts = program.read_counts(keep)
+    cdef int32_t *maker = <int32_t *>memory(len(program.arrays) * sizeof(int32_t), keep)       # position + 1; 0: none
+    cdef char *removed = <char *>memory(len(program.operations), keep)
+    cdef list sources, expressions
+    cdef int position = -1, made, i
     for operation in program.operations:
         position += 1
         if operation.kind == "evaluate":
-            maker[operation.results[0]] = position
+            maker[<int>operation.results[0]] = position + 1
         meta = _summed_layout(program, operation) if operation.expression is None else None
         if operation.expression is None and meta is None:
             continue
-        sources = {}
+        sources, expressions = [], []
         for number in operation.reads():
-            source = maker.get(number)
-            if source is not None and counts[buffer_at(program, number)] == 1 and source not in removed and (
-                    program.is_sole_array(number) and _is_fusable(program, operation, number, source, position)):
-                sources[number] = source
+            made = maker[<int>number] - 1
+            if made >= 0 and counts[buffer_at(program, number)] == 1 and not removed[made] and (
+                    program.is_sole_array(number) and _is_fusable(program, operation, number, made, position)):
+                source = <Operation?>program.operations[made]
+                sources.append(number)
+                expressions.append(source.expression)
+        if not sources or meta is not None and not has_one_layout(program, sources[0], expressions[0]):
+            continue
+        found = None
         if meta is not None:
-            if not all(has_one_layout(program, number, program.operations[source])
-                       for number, source in sources.items()):
-                continue
-            for source in sources.values():
-                operation.kind, operation.meta = "sum", meta
-                operation.expression = program.operations[source].expression
-            removed.update(sources.values())
+            operation.kind, operation.meta, found = "sum", meta, expressions[0]
+        elif len(sources) > 1:
+            found = with_inputs(operation.expression, sources, expressions)
+        if found is not None:
+            operation.expression = found
+            for number in sources:
+                removed[maker[<int>number] - 1] = True
             continue
-        if not sources:
-            continue
-        found = _inlined(program, operation, sources)
-        for number in list(sources) if found is None else ():            # too large: those that fit, one by one
-            if _inlined(program, operation, {number: sources[number]}) is None:
-                del sources[number]
-            else:
-                operation.expression = _inlined(program, operation, {number: sources[number]})
-        operation.expression = found or operation.expression
-        removed.update(sources.values())
-    program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
-
-
-cdef ArrayExpression _inlined(Program program, Operation operation, dict sources):
-    """Return the expression of an operation with those of its inputs, or None if it is too large."""
-    return with_inputs(operation.expression, {
-        number: (<Operation?>program.operations[source]).expression for number, source in sources.items()})
+        for i in range(len(sources)):                                                 # those that fit, one by one
+            found = with_inputs(operation.expression, sources[i:i + 1], expressions[i:i + 1])
+            if found is not None:
+                operation.expression = found
+                removed[maker[<int>sources[i]] - 1] = True
+    program.operations = [operation for position, operation in enumerate(program.operations) if not removed[position]]
 
 
 cdef bint _is_fusable(Program program, Operation operation, int number, int source, int position) except -1:
@@ -82,7 +81,7 @@ cdef bint _is_fusable(Program program, Operation operation, int number, int sour
     return target is None or buffer_at(program, target) not in [buffer_at(program, read) for read in inputs]
 
 
-def has_one_layout(program, number, source):
+def has_one_layout(program, number, expression):
     """
     Return whether a summed array and all operands of its expression are row-major, or have the same strides.
 
@@ -91,7 +90,7 @@ def has_one_layout(program, number, source):
     """
     summed = program.arrays[number]
     return all(traced.contiguous if summed.contiguous else (traced.shape, traced.strides) == (
-        summed.shape, summed.strides) for traced in map(program.arrays.__getitem__, source.expression.inputs))
+        summed.shape, summed.strides) for traced in map(program.arrays.__getitem__, expression.inputs))
 
 
 cdef object _summed_layout(Program program, Operation operation):
@@ -150,11 +149,11 @@ cdef class Group:
     cdef bint add(self, Operation operation) except -1:
         """Add an operation; return False if it cannot be fused."""
         cdef array_t *array
-        if operation.kind != "evaluate":
+        if operation.kind != "evaluate" or facts_of(self.program, operation.results[0]).size < MIN_ELEMENTS:
             return False
         array = array_at(self.program, operation.results[0])
-        if not (array.size >= MIN_ELEMENTS and array.contiguous and is_floating(array.dtype)
-                and buffer_of(self.program, operation.results[0]).first == operation.results[0]):
+        if not (array.contiguous and is_floating(array.dtype)
+                and facts_of(self.program, operation.results[0]).base == operation.results[0]):
             return False
         if self.model != NULL and (self.model.size != array.size or self.model.dtype != array.dtype):
             return False

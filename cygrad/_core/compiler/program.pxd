@@ -1,5 +1,6 @@
 """The representation of a compiled function: operations on numbered arrays over buffers."""
 
+from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
 
@@ -7,17 +8,19 @@ from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
 cdef class Form:
     cdef readonly list code               # (name of a primitive, list of operands), never modified
     cdef readonly tuple result            # operand
+    cdef int64_t cost                     # of its primitives per element, in additions; -1: not computed yet
 
 # Element-wise expression of arrays.
 cdef class ArrayExpression:
     cdef readonly list inputs             # array numbers
     cdef readonly list constants
     cdef readonly Form form
+    cpdef ArrayExpression renamed(self, dict names)
 
 # Return the one Form of these instructions.
 cdef Form shared_form(list code, tuple result, int n_constants)
-# Return the expression with those of inputs in their place, by array number; None if it is too large.
-cdef ArrayExpression with_inputs(ArrayExpression expression, dict others)
+# Return the expression with those of inputs of these numbers in their place; None if it is too large for one pass.
+cdef ArrayExpression with_inputs(ArrayExpression expression, list numbers, list others)
 
 # Operation on array numbers.
 cdef class Operation:
@@ -40,8 +43,17 @@ cdef class Operation:
     # Return its element-wise expressions.
     cpdef list expressions(self)
 
+# What passes ask of each array most often, without the cache misses of its objects.
+ctypedef struct array_facts_t:
+    int64_t size
+    int32_t buffer
+    int32_t base                          # first array of its buffer
+    bint is_local, is_constant, is_written, is_integral
+
 # Operations on numbered arrays, each over a buffer.
 cdef class Program:
+    cdef array_facts_t *facts             # per array
+    cdef int n_facts, capacity
     cdef public list arrays, buffers, operations, rewrites
     cdef dict several                     # buffer -> its arrays, if there are several
     cdef public set outgoing, output_buffers
@@ -54,6 +66,7 @@ cdef class Program:
     cdef public dict aliases              # buffer -> (array in which it lies, offset in bytes)
     cdef list written                     # list of operations of `writers`
     cdef dict writers                     # buffer -> positions of the operations that write it
+    cdef int add_facts(self, TracedArray traced) except -1
     cpdef bint is_local(self, Buffer buffer) except -1
     cpdef bint is_constant(self, int number) except -1
     cpdef bint is_private(self, int number) except -1
@@ -65,17 +78,22 @@ cdef class Program:
     # Return the arrays over a buffer.
     cpdef list arrays_of(self, int buffer)
     cpdef dict uses(self)
-    # Return the number of reads of each buffer.
-    cdef list read_counts(self)
+    # Return the number of reads of each buffer; the memory lives as long as `keep`.
+    cdef int32_t *read_counts(self, list keep) except NULL
     cpdef bint unchanged_between(self, int number, int first, int last) except -1
     cpdef tuple memory_of(self, int number)
 
 cdef inline array_t *array_at(Program program, int number) except NULL:
     return array_of(<TracedArray?>program.arrays[number])
 
+cdef inline const array_facts_t *facts_of(Program program, int number) except NULL:
+    if not 0 <= number < program.n_facts:
+        raise IndexError(f"Program: no array has this number (got {number}, expected less than {program.n_facts})")
+    return &program.facts[number]
+
 cdef inline int buffer_at(Program program, int number) except -1:
     """Return the position of the buffer of an array."""
-    return (<TracedArray?>program.arrays[number]).buffer
+    return facts_of(program, number).buffer
 
 cdef inline Buffer buffer_of(Program program, int number):
     return <Buffer?>program.buffers[buffer_at(program, number)]

@@ -6,8 +6,12 @@ it; the tests read that back.
 """
 
 cimport cython
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_integral
-from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray
+from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
+from cygrad._core.program.builder cimport memory
 from cygrad._core.table.operator cimport Operator
 
 import re
@@ -23,7 +27,11 @@ LARGE = 4096                      # elements from which reading memory matters
 cdef frozenset DIVISIONS = frozenset(("trunc_divide", "floor_divide", "remainder", "fmod"))
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 MAX_FORMS = 20000                 # kept at a time
-cdef dict forwards = {}           # operator -> its `forward_expression`
+cdef enum:
+    MAX_PATTERN = 200             # inputs of an expression and of those of its inputs
+    NUMBER = 15                   # in the pattern of an operator's arguments
+cdef list NO_CONSTANTS = []       # of most expressions, never modified
+cdef dict forwards = {}           # operator -> its `forward_expression`, and the Form for each pattern of arguments
 # What was computed of forms, by tuples of them; and the forms, by their instructions.
 cdef dict combined = {}, forms = {}
 
@@ -64,12 +72,11 @@ cdef class ArrayExpression:
     def result(self):
         return self.form.result
 
-    def renamed(self, dict names not None):
+    cpdef ArrayExpression renamed(self, dict names):
         """Return the expression on renamed arrays, some of which may become one."""
         cdef list inputs = [names.get(number, number) for number in self.inputs], unique = []
         for number in inputs:
-            if number not in unique:
-                unique.append(number)
+            _position(number, unique)
         if len(unique) == len(inputs):
             return _expression(inputs, self.constants, self.form)
         positions = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
@@ -89,36 +96,63 @@ cdef Form shared_form(list code, tuple result, int n_constants):
     if len(forms) + len(combined) > MAX_FORMS:
         forms.clear()
         combined.clear()
+        forwards.clear()
     key = repr(code), result, n_constants
     form = forms.get(key)
     if form is None:
         form = forms[key] = Form()
-        form.code, form.result = code, result
+        form.code, form.result, form.cost = code, result, -1
     return form
 
 
-cdef ArrayExpression with_inputs(ArrayExpression expression, dict others):
+cdef int _position(object number, list inputs) except -1:
+    """Return the position of a number in a list, to which it is appended if needed."""
+    cdef int i, wanted = number
+    for i in range(len(inputs)):
+        if <int>inputs[i] == wanted:
+            return i
+    inputs.append(number)
+    return len(inputs) - 1
+
+
+cdef ArrayExpression with_inputs(ArrayExpression expression, list numbers, list others):
     cdef ArrayExpression other
-    cdef dict inputs = {}
-    cdef list constants = [], key = [expression.form]
+    cdef list inputs = [], constants = NO_CONSTANTS, key = [expression.form]
+    cdef unsigned char[MAX_PATTERN] pattern         # whose inputs are one
+    cdef int n = 0, k, array
     # The first input comes last, where a chain in registers takes it over.
-    cdef list order = [*reversed(others)]
-    for number in order:
-        other = <ArrayExpression?>others[number]
+    for k in reversed(range(len(others))):
+        other = <ArrayExpression?>others[k]
+        if n + len(other.inputs) + len(expression.inputs) > MAX_PATTERN:
+            return None
         key.append(other.form)
-        key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
-        constants += other.constants
-    key += [-1 - order.index(array) if array in others else inputs.setdefault(array, len(inputs))
-            for array in expression.inputs]
-    constants += expression.constants
+        for number in other.inputs:
+            pattern[n] = _position(number, inputs)
+            n += 1
+        if other.constants:
+            constants = constants + other.constants
+    for number in expression.inputs:
+        array = number
+        for k in range(len(numbers)):
+            if <int>numbers[k] == array:
+                pattern[n] = 255 - k
+                break
+        else:
+            pattern[n] = _position(number, inputs)
+        n += 1
+    if len(inputs) > MAX_INPUTS:
+        return None
+    if expression.constants:
+        constants = constants + expression.constants
+    key.append(pattern[:n])
     found = tuple(key)
     form = combined.get(found, others)
     if form is others:
-        form = combined[found] = _inlined(expression, others, order)
-    return None if form is None else _expression([*inputs], constants, form)
+        form = combined[found] = _inlined(expression, dict(reversed([*zip(numbers, others, strict=True)])))
+    return None if form is None else _expression(inputs, constants, form)
 
 
-def _inlined(ArrayExpression expression, dict others, list order):
+def _inlined(ArrayExpression expression, dict others):
     """Return the Form of an expression with those of inputs, in this order; None if they exceed the limits."""
     inputs, code, known, constants = {}, [], {}, []
 
@@ -137,50 +171,51 @@ def _inlined(ArrayExpression expression, dict others, list order):
                 code.append((primitive, operands))
         return positions[own.result]
 
-    result = add(expression, dict([(number, add(others[number], {})) for number in order]))
+    result = add(expression, {number: add(other, {}) for number, other in others.items()})
     if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
         return None
     return shared_form(code, result, len(constants))
 
 
-cdef tuple _forward_of(object operator):
-    if operator not in forwards:
-        forwards[operator] = forward_expression(operator)
-    return forwards[operator]
-
-
 cdef ArrayExpression expression_of(object operator, tuple arguments):
-    cdef tuple forward = _forward_of(operator)
-    cdef list inputs = [], constants = [], pattern = [operator]
+    cdef list inputs = [], constants = NO_CONSTANTS
+    cdef uint64_t pattern = 0         # four bits per argument: the position of its array, or those of a number
+    cdef tuple forward
+    cdef int i, n_inputs
+    found = forwards.get(operator, forwards)
+    if found is forwards:
+        found = forward_expression(operator)
+        found = forwards[operator] = None if found is None else (*found, {})
+    forward = found
     if forward is None:
         return None
-    n_inputs, numbers, code, result = forward
-    for argument in arguments[:n_inputs]:
-        if isinstance(argument, int):
-            if argument not in inputs:
-                inputs.append(argument)
-                pattern.append(len(inputs) - 1)
-            else:
-                pattern.append(inputs.index(argument))
-        elif argument is None:
+    n_inputs = forward[0]
+    for i in range(n_inputs):
+        argument = arguments[i]
+        if argument is None:
             return None
+        if isinstance(argument, int):
+            pattern = pattern << 4 | _position(argument, inputs)
         else:
-            constants.append(argument)
-            pattern.append(-1)
-    key = tuple(pattern)
-    form = combined.get(key)
+            constants = [*constants, argument]
+            pattern = pattern << 4 | NUMBER
+    form = (<dict>forward[4]).get(pattern)
     if form is None:
-        given = count()
-        positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern[1:]]
-        positions += [("number", next(given)) for _ in numbers]
-        made = []
-        for primitive, out, operands in code:
-            made.append((primitive, [positions[operand] for operand in operands]))
-            positions.extend([None] * (out + 1 - len(positions)))
-            positions[out] = ("made", len(made) - 1)
-        form = combined[key] = shared_form(made, positions[result], len(constants) + len(numbers))
-    constants.extend(numbers)
-    return _expression(inputs, constants, form)
+        form = (<dict>forward[4])[pattern] = _forward_form(forward, pattern)
+    return _expression(inputs, [*constants, *forward[1]] if forward[1] else constants, form)
+
+
+def _forward_form(tuple forward, pattern):
+    """Return the Form of the forward of an operator whose arguments have this pattern."""
+    n_inputs, numbers, code, result, _ = forward
+    places, given, made = [pattern >> 4 * i & 15 for i in reversed(range(n_inputs))], count(), []
+    positions = [("number", next(given)) if place == NUMBER else ("in", place) for place in places]
+    positions += [("number", next(given)) for _ in numbers]
+    for primitive, out, operands in code:
+        made.append((primitive, [positions[operand] for operand in operands]))
+        positions.extend([None] * (out + 1 - len(positions)))
+        positions[out] = ("made", len(made) - 1)
+    return shared_form(made, positions[result], next(given))
 
 
 def plain(argument):
@@ -227,6 +262,8 @@ cdef class Operation:
         return found
 
     cpdef list uses(self):
+        if self.expression is not None:
+            return self.expression.inputs
         return [number for own in self.arguments for number in own] if self.kind == "optimize" else self.reads()
 
     cpdef int rename(self, dict names) except -1:
@@ -341,17 +378,37 @@ cdef class Program:
         cdef int number = 0
         self.arrays, self.buffers, self.operations = [*arrays], [*buffers], operations
         self.outgoing, self.start, self.fast, self.snapshot = set(outgoing), start, fast, snapshot
-        self.several = {}
+        self.several, self.n_facts = {}, 0
         for traced in self.arrays:
-            first = (<Buffer?>self.buffers[traced.buffer]).first
-            if number != first:
-                self.several.setdefault(traced.buffer, [first]).append(number)
+            self.add_facts(traced)
+            if self.facts[number].base != number:
+                self.several.setdefault(traced.buffer, [self.facts[number].base]).append(number)
             number += 1
         self.output_buffers = {buffer_at(self, number) for number in self.outgoing}
         self.folded, self.sources, self.names, self.aliases = set(), {}, {}, {}
         self.rewrites = []            # descriptions of changed summation orders
 
+    def __dealloc__(self):
+        free(self.facts)
+
     # ------------------------------------------------------------------------------------------ what is known of arrays
+
+    cdef int add_facts(self, TracedArray traced) except -1:
+        """Add the facts of the next array."""
+        cdef Buffer buffer = <Buffer?>self.buffers[traced.buffer]
+        cdef array_t *array = array_of(traced)
+        cdef int capacity = 2 * self.capacity + len(self.arrays)
+        cdef array_facts_t *facts
+        if self.n_facts == self.capacity:
+            facts = <array_facts_t *>realloc(self.facts, capacity * sizeof(array_facts_t))
+            if facts == NULL:
+                raise MemoryError("compile: no memory for a program")
+            self.facts, self.capacity = facts, capacity
+        self.facts[self.n_facts] = array_facts_t(
+            array.size, traced.buffer, buffer.first, self.is_local(buffer),
+            not buffer.writes and buffer.kind == "constant", bool(buffer.writes), is_integral(array.dtype))
+        self.n_facts += 1
+        return 0
 
     def is_changed_before(self, Buffer buffer not None):
         """Return whether a constant was modified before `start`; then its elements belong to the call."""
@@ -364,8 +421,7 @@ cdef class Program:
 
     cpdef bint is_constant(self, int number) except -1:
         """Return whether the elements are the same in each execution."""
-        cdef Buffer buffer = buffer_of(self, number)
-        return buffer.kind == "constant" and not buffer.writes or (
+        return facts_of(self, number).is_constant or (
             bool(self.folded) and buffer_at(self, number) in self.folded)
 
     cpdef bint is_local(self, Buffer buffer) except -1:
@@ -374,22 +430,23 @@ cdef class Program:
 
     cpdef bint is_private(self, int number) except -1:
         """Return whether it is the first array of a result that is neither written in place nor returned."""
-        cdef Buffer buffer = buffer_of(self, number)
-        return (buffer.first == number and not buffer.writes and self.is_local(buffer)
-                and buffer_at(self, number) not in self.output_buffers)
+        cdef const array_facts_t *facts = facts_of(self, number)
+        return (facts.base == number and not facts.is_written and facts.is_local
+                and facts.buffer not in self.output_buffers)
 
     cpdef bint is_sole_array(self, int number) except -1:
         """Return whether it is the only array of a result that is neither written in place nor returned."""
         return self.is_private(number) and buffer_at(self, number) not in self.several
 
     cpdef bint is_never_written(self, int number) except -1:
-        return not buffer_of(self, number).writes
+        return not facts_of(self, number).is_written
 
     def new_array(self, model, shape):
         """Return the number of a new contiguous result."""
         number, buffer = len(self.arrays), len(self.buffers)
-        self.arrays.append(layout_of(model, shape, None, buffer))
         self.buffers.append(Buffer("result", number, self.start))
+        self.arrays.append(layout_of(model, shape, None, buffer))
+        self.add_facts(self.arrays[number])
         return number
 
     def view(self, buffer, offset, shape, strides, model):
@@ -399,8 +456,10 @@ cdef class Program:
             if (traced.offset, traced.shape, traced.strides, traced.dtype) == (offset, shape, strides, model.dtype):
                 return number
         self.arrays.append(layout_of(model, shape, strides, buffer, offset))
-        self.several.setdefault(buffer, [self.buffers[buffer].first]).append(len(self.arrays) - 1)
-        return len(self.arrays) - 1
+        number = len(self.arrays) - 1
+        self.add_facts(self.arrays[number])
+        self.several.setdefault(buffer, [self.facts[number].base]).append(number)
+        return number
 
     cpdef bint calls(self, object names) except -1:
         cdef Operation operation
@@ -413,14 +472,12 @@ cdef class Program:
         found = self.several.get(buffer)
         return [(<Buffer?>self.buffers[buffer]).first] if found is None else found
 
-    cdef list read_counts(self):
+    cdef int32_t *read_counts(self, list keep) except NULL:
         cdef Operation operation
-        cdef list counts = [0] * len(self.buffers)
-        cdef int buffer
+        cdef int32_t *counts = <int32_t *>memory(len(self.buffers) * sizeof(int32_t), keep)
         for operation in self.operations:
             for number in operation.uses():
-                buffer = buffer_at(self, number)
-                counts[buffer] = <int>counts[buffer] + 1
+                counts[buffer_at(self, number)] += 1
         return counts
 
     cpdef dict uses(self):
@@ -442,7 +499,7 @@ cdef class Program:
     cpdef bint can_fail(self, Operation operation) except -1:
         """Return whether it can fail: on integers, for an index out of bounds or a zero divisor."""
         for number in operation.reads():
-            if is_integral(array_at(self, number).dtype):
+            if facts_of(self, number).is_integral:
                 return operation.kind.startswith("kernel") or any([
                     primitive in DIVISIONS for expression in operation.expressions()
                     for primitive, _ in expression.code])
@@ -465,7 +522,7 @@ cdef class Program:
         """Return the base array of the memory and the offset in bytes."""
         cdef TracedArray traced = <TracedArray?>self.arrays[number]
         if not self.aliases or traced.buffer not in self.aliases:
-            return buffer_of(self, number).first, traced.offset
+            return facts_of(self, number).base, traced.offset
         number, offset = self.aliases[traced.buffer]
         first, before = self.memory_of(number)
         return first, before + offset + traced.offset
@@ -597,15 +654,15 @@ def layout_text(traced):
 
 def operation_of(Step step not None):
     """Return the unoptimized Operation of a step."""
+    if step.operator is not None:
+        expression = expression_of(step.operator, step.arguments)
+        if expression is not None:
+            return Operation.of_step("evaluate" if step.kind == "call" else "change", (), step, expression)
+        kind = "kernel" if step.kind == "call" else (
+            "kernel_into" if step.operator.row["into"] is not None else "kernel_copy")
+        return Operation.of_step(kind, step.arguments, step)
     if step.kind == "optimize":
         return Operation("optimize", step.arguments, step=step)
     if step.kind == "keep":        # save what an in-place operation overwrites
         return Operation("copy", step.arguments, step.results)
-    if step.kind == "draw":
-        return Operation("draw", (), step.results, step=step)
-    expression = expression_of(step.operator, step.arguments)
-    if expression is not None:
-        return Operation.of_step("evaluate" if step.kind == "call" else "change", (), step, expression)
-    kind = "kernel" if step.kind == "call" else (
-        "kernel_into" if step.operator.row["into"] is not None else "kernel_copy")
-    return Operation.of_step(kind, step.arguments, step)
+    return Operation("draw", (), step.results, step=step)

@@ -6,8 +6,10 @@ Constants that change are copied in each call.
 """
 
 from cygrad._core.arrays.array cimport same_layout
-from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at, buffer_of
-from cygrad._core.compiler.tracer cimport Buffer, Constant, TracedArray
+from cygrad._core.compiler.program cimport (
+    ArrayExpression, Operation, Program, array_at, buffer_at, buffer_of, facts_of,
+)
+from cygrad._core.compiler.tracer cimport Buffer, Constant, TracedArray, array_of
 
 from cygrad._core.compiler.executable import number_everywhere
 from cygrad._core.compiler.program import LARGE, plain
@@ -54,7 +56,7 @@ cdef bint _is_foldable(Program program, Operation operation) except -1:
     for number in operation.results:
         if number >= 0:
             buffer, found = buffer_of(program, number), True
-            if not program.is_local(buffer) or buffer.writes or array_at(program, buffer.first).size > LARGE or (
+            if not program.is_local(buffer) or buffer.writes or facts_of(program, buffer.first).size > LARGE or (
                     buffer_at(program, number) in program.output_buffers):
                 return False
     return found
@@ -124,21 +126,28 @@ def merge_equal(Program program not None):
 
 cdef dict _equal_arrays(Program program):
     """Return array -> first array with its layout in the same memory, or a constant with the same elements."""
-    cdef dict names = {}, constants = {}
-    cdef int buffer, first
-    for buffer in range(len(program.buffers)):
-        first = (<Buffer?>program.buffers[buffer]).first
-        if buffer not in program.several and not program.is_constant(first):
-            continue
-        numbers, known, value = program.arrays_of(buffer), {}, None
-        if program.is_constant(first):
-            value = number_everywhere(program.arrays[first])
-        for number in numbers:
+    cdef dict names = {}, constants = {}, known
+    cdef set buffers = set(program.folded)
+    cdef TracedArray traced, base
+    cdef int array
+    for array in range(program.n_facts):
+        if program.facts[array].base != array or program.facts[array].is_constant:
+            buffers.add(program.facts[array].buffer)
+    for buffer in sorted(buffers):
+        base, known, value = program.arrays[(<Buffer?>program.buffers[buffer]).first], {}, None
+        if program.is_constant((<Buffer>program.buffers[buffer]).first):
+            value = number_everywhere(base)
+        for number in program.arrays_of(buffer):
             traced = program.arrays[number]
-            place = (traced.offset, traced.shape, traced.strides, traced.dtype)
-            names[number] = (known.setdefault(place, number) if value is None
-                             else constants.setdefault((repr(value), *place), number))
-    return {number: first for number, first in names.items() if first != number}
+            if value is None and traced.offset == 0 and same_layout(array_at(program, number), array_of(base)):
+                first = (<Buffer>program.buffers[buffer]).first
+            else:
+                place = (traced.offset, traced.shape, traced.strides, traced.dtype)
+                first = (known.setdefault(place, number) if value is None
+                         else constants.setdefault((repr(value), *place), number))
+            if first != number:
+                names[number] = first
+    return names
 
 
 cdef dict _equal_results(Program program, Operation operation, Operation other):
@@ -162,7 +171,7 @@ cdef dict _equal_results(Program program, Operation operation, Operation other):
 
 cdef bint _is_cheap(Program program, Operation operation) except -1:
     """Return whether recomputing it at each reader is faster than reading it from memory."""
-    if operation.expression is None or array_at(program, operation.results[0]).size < LARGE:
+    if operation.expression is None or facts_of(program, operation.results[0]).size < LARGE:
         return False
     code = operation.expression.form.code
     return len(code) == 1 and code[0][0] in CHEAP
@@ -170,9 +179,12 @@ cdef bint _is_cheap(Program program, Operation operation) except -1:
 
 cdef tuple _key_of(Operation operation):
     """Return a key that is equal for equal operations."""
-    if operation.expression is not None:
-        numbers = [repr(plain(number)) for number in operation.expression.constants]
-        return (operation.expression.form, *operation.expression.inputs, *numbers)
+    cdef ArrayExpression expression = operation.expression
+    if expression is not None:
+        parts = [expression.form] + expression.inputs
+        if expression.constants:
+            parts += [repr(plain(number)) for number in expression.constants]
+        return tuple(parts)
     return (operation.operator.name, *[
         tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
         if isinstance(argument, Constant) else argument for argument in operation.arguments])
