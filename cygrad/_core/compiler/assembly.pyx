@@ -5,27 +5,32 @@ run in parallel.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memset
 from cygrad._core.compiler.executable cimport CompiledOperation
-from cygrad._core.compiler.program cimport ArrayExpression, Operation, Program, array_at, buffer_at, buffer_of
-from cygrad._core.compiler.tracer cimport Buffer
-from cygrad._core.program.executor cimport (
-    CONSTANT_SPACE, LIST_SPACE, SPACE_SHIFT, TEMPORARY_SPACE, operand_slot, operand_space,
+from cygrad._core.compiler.program cimport (
+    ArrayExpression, Form, Operation, Program, buffer_at, buffer_of, facts_of,
 )
+from cygrad._core.compiler.tracer cimport Buffer
+from cygrad._core.program.builder cimport TypedInstruction, memory, typed_instruction
+from cygrad._core.program.executor cimport (
+    ARRAYS_OF, CALL, CONSTANT_SPACE, COPY, EVALUATE, FUSED_LOOP, INTO, IN_PLACE, LIST_SPACE, NO_OPERAND, ROUTINE,
+    SPACE_SHIFT, TEMPORARY_SPACE, UNPACK, VIEW, operand_slot, operand_space,
+)
+from cygrad._core.table.operator cimport Operator
 
 from cygrad._core.compiler.dependencies import dependencies
 from cygrad._core.compiler.executable import Executable, ParallelSection, primitive_cost
-from cygrad._core.program.instruction import INTO, IN_PLACE, NO_OPERAND, UNPACK, Instruction
 
 
 # ---------------------------------------------------------------------------------------------------------------- slots
 
 # Kind and flags of the instruction of an operation; a draw has none.
 INSTRUCTIONS = {
-    "evaluate": ("evaluate", 0), "change": ("evaluate", IN_PLACE), "sum": ("evaluate", 0), "kernel": ("call", 0),
-    "kernel_into": ("call", IN_PLACE | INTO), "kernel_copy": ("call", IN_PLACE), "copy": ("copy", 0),
-    "optimize": ("routine", 0), "fused_loop": ("fused_loop", 0), "accumulate": ("call", 0),
-    "accumulate_into": ("call", INTO), "allocate": ("copy", 0), "fill": ("copy", 0),
+    "evaluate": (EVALUATE, 0), "change": (EVALUATE, IN_PLACE), "sum": (EVALUATE, 0), "kernel": (CALL, 0),
+    "kernel_into": (CALL, IN_PLACE | INTO), "kernel_copy": (CALL, IN_PLACE), "copy": (COPY, 0),
+    "optimize": (ROUTINE, 0), "fused_loop": (FUSED_LOOP, 0), "accumulate": (CALL, 0),
+    "accumulate_into": (CALL, INTO), "allocate": (COPY, 0), "fill": (COPY, 0),
 }
 PRODUCTS = {"accumulate": "add_product", "accumulate_into": "add_product_into"}
 
@@ -36,19 +41,21 @@ cdef class Assembly:
 
     cdef Program program
     cdef dict positions
-    cdef dict slots               # array -> slot
+    cdef list slots               # per array: its slot, or None
     cdef dict views               # slot of a base -> [(slot, offset in bytes)]
-    cdef dict last                # base array -> position of its last reader
-    cdef list traced, inputs, constants, lists
+    cdef int32_t *last            # per base array: position of its last reader, or -1
+    cdef list traced, inputs, constants, lists, keep
 
     def __init__(self, Program program not None, dict positions not None):
         self.program, self.positions = program, positions
-        self.slots, self.views, self.last = {}, {}, {}
-        self.traced, self.inputs, self.constants, self.lists = [], [], [], []
+        self.traced, self.inputs, self.constants, self.lists, self.keep = [], [], [], [], []
+        self.slots, self.views = [None] * len(program.arrays), {}
+        self.last = <int32_t *>memory(len(program.arrays) * sizeof(int32_t), self.keep)
+        memset(self.last, -1, len(program.arrays) * sizeof(int32_t))
 
     cdef int root(self, int number) except -1:
         """Return the base array of the memory of an array."""
-        return self.program.memory_of(number)[0] if self.program.aliases else buffer_of(self.program, number).first
+        return self.program.memory_of(number)[0] if self.program.aliases else facts_of(self.program, number).base
 
     cdef int new_slot(self, layout) except -1:
         self.traced.append(layout)
@@ -58,7 +65,7 @@ cdef class Assembly:
         """Return the slot of a base array."""
         cdef Program program = self.program
         cdef Buffer buffer
-        found = self.slots.get(first)
+        found = self.slots[first]
         if found is None:
             buffer = buffer_of(program, first)
             found = self.slots[first] = self.new_slot(program.arrays[first])
@@ -75,21 +82,22 @@ cdef class Assembly:
     cdef int slot(self, int number) except -1:
         """Return the slot of an array; that of a view is pointed to its base."""
         cdef int base
-        found = self.slots.get(number)
+        found = self.slots[number]
         if found is None:
             base = self.base(self.root(number))
-            found = self.slots.get(number)
+            found = self.slots[number]
             if found is None:
                 found = self.slots[number] = self.new_slot(self.program.arrays[number])
                 self.views.setdefault(base, []).append((found, self.program.memory_of(number)[1]))
         return found
 
-    cdef object temporary(self, number, int position):
+    cdef int32_t temporary(self, number, int position) except? -1:
         """Return the operand of an array that the operation at this position uses."""
-        if number is None or number < 0:
+        cdef int array = NO_OPERAND if number is None else number
+        if array < 0:
             return NO_OPERAND
-        self.last[self.root(number)] = position
-        return TEMPORARY_SPACE << SPACE_SHIFT | self.slot(number)
+        self.last[self.root(array)] = position
+        return TEMPORARY_SPACE << SPACE_SHIFT | self.slot(array)
 
     cdef object constant(self, value):
         self.constants.append(value)
@@ -108,14 +116,15 @@ cdef class Assembly:
             entries = [nothing if entry is None else self.temporary(entry, position) for entry in value]
             self.lists.append(len(value))
             result = LIST_SPACE << SPACE_SHIFT | (len(self.lists) - 1)
-            made.instructions.append(Instruction("arrays", entries, [result]))
+            made.instructions.append(typed_instruction(ARRAYS_OF, entries, [result]))
             return result
         return self.constant(value)
 
     cdef CompiledOperation add(self, Operation operation, int position):
         """Return an operation with its instructions and the slots that it uses."""
         cdef CompiledOperation made = CompiledOperation(operation, self.slots, self.program.can_fail(operation))
-        cdef list operands = []
+        cdef TypedInstruction instruction
+        cdef list operands = [], results
         if operation.kind == "optimize":
             for own in operation.arguments:
                 for number in own:
@@ -125,8 +134,9 @@ cdef class Assembly:
             operands = [self.temporary(number, position) for number in operation.expression.inputs]
         else:
             operands = [self.argument(value, position, made) for value in operation.arguments]
-        read, target = operands, self.temporary(operation.target, position)
+        target = self.temporary(operation.target, position)
         results = [self.temporary(number, position) for number in operation.results]
+        read = operands
         for instruction in made.instructions:
             read = read + instruction.operands
         made.reads = tuple([operand_slot(number) for number in read if operand_space(number) == TEMPORARY_SPACE])
@@ -134,24 +144,30 @@ cdef class Assembly:
         made.results = tuple([-1 if result == NO_OPERAND else operand_slot(result) for result in results])
         if operation.kind != "draw":
             kind, flags = INSTRUCTIONS[operation.kind]
-            if operation.is_list:
-                flags |= UNPACK
-            name, kernel, detail = _details(operation, flags)
-            made.instructions.append(Instruction(kind, operands, results, flags, name, kernel, operation.expression,
-                                                 target, detail))
+            instruction = typed_instruction(kind, operands, results)
+            instruction.which = flags | UNPACK if operation.is_list else flags
+            instruction.target, instruction.expression = target, operation.expression
+            _set_details(instruction, operation)
+            made.instructions.append(instruction)
         return made
 
     cdef list arranged(self, list operations):
         """Return all instructions, each view after its base is computed, those of inputs first."""
         cdef CompiledOperation operation
+        cdef TypedInstruction instruction
         cdef dict maker = {}
         cdef list found = []
         if self.views:
             for operation in operations:
-                maker.update(dict.fromkeys(operation.results, operation))
+                for slot in operation.results:
+                    maker[slot] = operation
         for base, views in self.views.items():
-            made = [Instruction("view", [TEMPORARY_SPACE << SPACE_SHIFT | base],
-                                [TEMPORARY_SPACE << SPACE_SHIFT | slot], detail=offset) for slot, offset in views]
+            made = []
+            for slot, offset in views:
+                instruction = typed_instruction(VIEW, [TEMPORARY_SPACE << SPACE_SHIFT | base],
+                                                [TEMPORARY_SPACE << SPACE_SHIFT | slot])
+                instruction.detail = offset
+                made.append(instruction)
             operation = maker.get(base)
             if operation is not None:
                 operation.instructions += made
@@ -160,21 +176,22 @@ cdef class Assembly:
                 found += made
         for operation in operations:
             operation.first = len(found)
-            found += operation.instructions
+            found.extend(operation.instructions)
             operation.instructions = None
         return found
 
 
-cdef tuple _details(Operation operation, int flags):
-    """Return the name of the operator, that of the kernel, and the detail of a fused loop."""
+cdef int _set_details(TypedInstruction instruction, Operation operation) except -1:
+    """Set the name of the operator, that of the kernel, and the detail of a fused loop."""
     if operation.kind == "fused_loop":
-        return None, None, (operation.n_operands, operation.stages)
-    if operation.kind in PRODUCTS:
-        return "matmul", PRODUCTS[operation.kind], None
-    if operation.operator is None:
-        return None, None, None
-    row = operation.operator.row
-    return row["name"], row["into" if flags & INTO else "kernel"], None
+        instruction.detail = (operation.n_operands, operation.stages)
+    elif operation.kind in PRODUCTS:
+        instruction.name, instruction.kernel = "matmul", PRODUCTS[operation.kind]
+    elif operation.operator is not None:
+        instruction.name = (<Operator?>operation.operator).row["name"]
+        if instruction.kind == CALL:
+            instruction.kernel = operation.operator.row["into" if instruction.which & INTO else "kernel"]
+    return 0
 
 
 def assemble(Program program not None, dict positions not None):
@@ -192,9 +209,10 @@ def assemble(Program program not None, dict positions not None):
     for operation in program.operations:
         operations.append(assembly.add(operation, len(operations)))
     outgoing = dict([(number, assembly.slot(number)) for number in sorted(program.outgoing)])
-    for first, position in assembly.last.items():
-        if buffer_at(program, first) not in program.output_buffers and (
-                program.is_local(buffer_of(program, first)) or first in program.sources):
+    for first in range(len(assembly.slots)):
+        position = assembly.last[first]
+        if position >= 0 and buffer_at(program, first) not in program.output_buffers and (
+                facts_of(program, first).is_local or first in program.sources):
             _mark_dead(program, program.operations[position], operations[position], assembly.slots[first])
     sections = parallel_sections(program)
     _mark_touched(assembly, operations, sections)
@@ -215,23 +233,26 @@ cdef tuple _update(list slots):
 
 cdef int _mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
     """Release a value after its last use; a result may reuse its memory, unless its version matters."""
-    cdef int operand, buffer, count, i
+    cdef TypedInstruction main
+    cdef list inputs
+    cdef int operand, buffer, count = 0, i
     own.dead += (slot,)
     if operation.kind == "draw":
         return 0
     main, operand = own.instructions[len(own.instructions) - 1], TEMPORARY_SPACE << SPACE_SHIFT | slot
     main.dead.append(operand)
     if operation.kind == "evaluate" or operation.kind == "sum":
-        for i, number in enumerate(main.operands):
-            if number == operand:
+        inputs = operation.expression.inputs
+        for i in range(len(main.operands)):
+            if <int>main.operands[i] == operand:
                 break
         else:
             return 0
-        buffer, count = buffer_at(program, operation.expression.inputs[i]), 0
-        for number in operation.expression.inputs:
+        buffer = buffer_at(program, inputs[i])
+        for number in inputs:
             count += buffer_at(program, number) == buffer
-        if count == 1 and program.is_never_written(operation.expression.inputs[i]):
-            main.last |= 1 << i
+        if count == 1 and program.is_never_written(inputs[i]):
+            main.last |= <uint32_t>1 << i
     return 0
 
 
@@ -263,8 +284,6 @@ MIN_PARALLEL_WORK = 1 << 19       # off the critical path of a section: about 15
 MIN_PARALLEL_FRACTION = 8         # ... and at least 1 / this of its total work
 MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel costs about 0.1 microseconds
 
-cdef dict costs = {}              # primitive -> its cost
-
 
 cdef object _multiplications(Program program, Operation operation):
     """Return the number of multiplications of a product or convolution, else 0."""
@@ -283,21 +302,26 @@ cdef object _multiplications(Program program, Operation operation):
     return 0
 
 
+cdef int64_t _cost_of(ArrayExpression expression) except -1:
+    """Return the cost of an expression per element, in additions."""
+    cdef Form form = expression.form
+    if form.cost < 0:
+        form.cost = sum([primitive_cost(name) for name, _ in form.code])
+    return form.cost
+
+
 cdef object _work_of(Program program, Operation operation):
     """Estimate the work of an operation."""
     cdef int64_t cost = 0, total = 0, most = 0, size
     for numbers in (operation.reads(), operation.writes(), operation.results):
         for number in numbers:
             if number >= 0:
-                size = array_at(program, number).size
+                size = facts_of(program, number).size
                 most, total = max(most, size), total + size
     expressions = operation.expressions()
     if expressions:
         for expression in expressions:
-            for primitive, _ in (<ArrayExpression?>expression).form.code:
-                if primitive not in costs:
-                    costs[primitive] = primitive_cost(primitive)
-                cost += costs[primitive]
+            cost += _cost_of(expression)
         return most * cost
     if operation.kind in ("optimize", "allocate", "draw"):
         return 0

@@ -44,7 +44,7 @@ ctypedef struct section_t:
 # cyclic collector nothing.
 cdef class CompiledOperation:
     cdef readonly object operation        # of the Program
-    cdef readonly dict slots              # array -> slot, of the whole program
+    cdef readonly list slots              # per array of the program: its slot, or None
     cdef readonly bint can_fail
     cdef readonly int first               # of its instructions
     cdef readonly int target              # slot of the tensor that it modifies in place, or -1

@@ -252,13 +252,13 @@ cdef class CompiledOperation:
     Parameters
     ----------
     operation : Operation
-    slots : dict
-        Array -> slot, of the whole program.
+    slots : list
+        Slot of each array of the program, or None.
     can_fail : bool
         Whether it may raise an error.
     """
 
-    def __cinit__(self, operation, dict slots not None, bint can_fail):
+    def __cinit__(self, operation, list slots not None, bint can_fail):
         self.operation, self.slots, self.can_fail, self.target = operation, slots, can_fail, -1
         self.reads = self.results = self.updates = self.views = self.dead = self.touched = ()
         self.instructions = []

@@ -13,8 +13,33 @@ from cygrad._core.elementwise.elementwise cimport forget, primitive_arity
 from cygrad._core.elementwise.expression cimport expression_t, primitive_call_t
 from cygrad._core.primitives.primitive_table cimport MAX_ARITY, primitive
 from cygrad._core.program.executor cimport (
-    CALL, FUSED_LOOP, MAX_FUSED_OPERANDS, VIEW, instruction_t, loop_template_t, program_t,
+    CALL, FUSED_LOOP, MAX_FUSED_OPERANDS, NO_OPERAND, VIEW, instruction_t, loop_template_t, program_t,
 )
+
+
+@cython.final
+@cython.no_gc                     # no cycle leads through it
+cdef class TypedInstruction:
+    """An `Instruction` with typed fields."""
+
+
+cdef TypedInstruction typed_instruction(int kind, list operands, list results):
+    cdef TypedInstruction made = TypedInstruction.__new__(TypedInstruction)
+    made.kind, made.operands, made.results, made.dead, made.target = kind, operands, results, [], NO_OPERAND
+    return made
+
+
+cdef TypedInstruction _typed(object instruction):
+    """Return the TypedInstruction of an `Instruction`."""
+    cdef TypedInstruction made
+    if isinstance(instruction, TypedInstruction):
+        return instruction
+    made = typed_instruction(instruction.kind, instruction.operands, instruction.results)
+    made.which, made.target, made.last, made.dead = (
+        instruction.which, instruction.target, instruction.last, instruction.dead)
+    made.name, made.kernel, made.expression, made.detail = (
+        instruction.name, instruction.kernel, instruction.expression, instruction.detail)
+    return made
 
 
 cdef void *memory(Py_ssize_t nbytes, list keep) except NULL:
@@ -108,17 +133,20 @@ cdef expression_t *primitive_expression(str name, int n_inputs, list keep) excep
 
 cdef expression_t *_expression_of(object expression, dict known, list keep) except NULL:
     """Return the C struct of an Expression; equal ones share one, for its specializations."""
-    plain = [getattr(constant, "plain", constant) for constant in expression.constants]
-    numbers = tuple([(type(number), repr(number)) for number in plain])
+    cdef list constants = expression.constants, inputs = expression.inputs, plain = constants
+    cdef tuple numbers = ()
+    if constants:
+        plain = [getattr(constant, "plain", constant) for constant in constants]
+        numbers = tuple([(type(number), repr(number)) for number in plain])
     # The program keeps the code alive, so equal ids are the same code.
-    quick = len(expression.inputs), numbers, id(expression.code), expression.result
+    quick = len(inputs), numbers, <size_t><void *>expression.code, expression.result
     found = known.get(quick)
     if found is None:
         code, result = expression.registers()
-        key = len(expression.inputs), numbers, tuple([(name, out, *inputs) for name, out, inputs in code]), result
+        key = len(inputs), numbers, tuple([(name, out, *inputs) for name, out, inputs in code]), result
         found = known.get(key)
         if found is None:
-            found = known[key] = <size_t>build_expression(len(expression.inputs), plain, code, result, keep)
+            found = known[key] = <size_t>build_expression(len(inputs), plain, code, result, keep)
         known[quick] = found
     return <expression_t *><size_t>found
 
@@ -135,9 +163,10 @@ cdef int32_t *integers(list numbers, list keep) except? NULL:
 
 cdef int _count(list instructions) except -1:
     """Return the number of operands, results and dead operands of all instructions."""
+    cdef TypedInstruction instruction
     cdef int n = 0
     for instruction in instructions:
-        n += len(<list>instruction.operands) + len(<list>instruction.results) + len(<list>instruction.dead)
+        n += len(instruction.operands) + len(instruction.results) + len(instruction.dead)
     return n
 
 
@@ -169,7 +198,9 @@ cdef loop_template_t *_loop(tuple detail, dict known, list keep) except NULL:
 cdef program_t *build_program(list instructions, list constants, int n_temporaries, list keep) except NULL:
     cdef program_t *program = <program_t *>memory(sizeof(program_t), keep)
     cdef instruction_t *made
-    cdef int32_t *free = <int32_t *>memory(_count(instructions) * sizeof(int32_t), keep)
+    cdef list typed = [_typed(entry) for entry in instructions]
+    cdef int32_t *free = <int32_t *>memory(_count(typed) * sizeof(int32_t), keep)
+    cdef TypedInstruction instruction
     cdef dict known = {}, names = {}
     cdef int k
     program.n_instructions, program.n_temporaries = len(instructions), n_temporaries
@@ -177,13 +208,13 @@ cdef program_t *build_program(list instructions, list constants, int n_temporari
     for k, constant in enumerate(constants):
         constant_value(constant, &program.constants[k], keep)
     program.instructions = <instruction_t *>memory(program.n_instructions * sizeof(instruction_t), keep)
-    for k, instruction in enumerate(instructions):
+    for k, instruction in enumerate(typed):
         made = &program.instructions[k]
-        made.kind, made.which, made.target = instruction.kind, instruction.which, instruction.target
+        made.kind, made.which, made.target = <int>instruction.kind, instruction.which, instruction.target
         made.last = instruction.last
-        made.n_operands, made.operands = len(<list>instruction.operands), _copied(instruction.operands, &free)
-        made.n_results, made.results = len(<list>instruction.results), _copied(instruction.results, &free)
-        made.n_dead, made.dead = len(<list>instruction.dead), _copied(instruction.dead, &free)
+        made.n_operands, made.operands = len(instruction.operands), _copied(instruction.operands, &free)
+        made.n_results, made.results = len(instruction.results), _copied(instruction.results, &free)
+        made.n_dead, made.dead = len(instruction.dead), _copied(instruction.dead, &free)
         name = instruction.name
         if name is not None:
             if name not in names:
