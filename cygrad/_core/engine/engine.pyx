@@ -470,9 +470,10 @@ cdef class GraphTask:
             if self.gradients[buffer] is None:
                 self.gradients[buffer] = gradient
             else:
-                self.gradients[buffer] = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
-                if thread_state().modes & BACKWARD_MODES and not grad_enabled():        # as `add_contribution` does
-                    self.gradients[buffer] = self.gradients[buffer].contiguous()
+                gradient = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
+                if thread_state().modes & BACKWARD_MODES and not grad_enabled() and not gradient.array.contiguous:
+                    gradient = gradient.contiguous()           # as `add_contribution` does
+                self.gradients[buffer] = gradient
         return 0
 
     cdef int capture(self, item_t *item, list grads) except -1:

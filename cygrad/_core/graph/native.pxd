@@ -25,7 +25,7 @@ cdef inline bint has_memory(const value_t *value) noexcept nogil:
 cdef list native_gradients(Node node, list grads, uint32_t wanted)
 # Return a traced gradient with the strides of the native one; aborts the trace if it is not bit-identical, or no copy
 # has those strides.
-cdef object laid_out_as(Tensor gradient, Tensor native, str name)
+cdef object laid_out_as(Tensor gradient, Tensor native, Node node)
 
 # --------------------------------------------------------------------------------------------------------------- native
 

@@ -72,15 +72,18 @@ cdef list native_gradients(Node node, list grads, uint32_t wanted):
     return gradients
 
 
-cdef object laid_out_as(Tensor gradient, Tensor native, str name):
+cdef object laid_out_as(Tensor gradient, Tensor native, Node node):
     cdef array_t *model = native.array
-    cdef int i
     if not (gradient.array.dtype == model.dtype and same_shape(gradient.array, model)
             and _same_bits(gradient.array, model)):
-        abort_trace(f"the traced backward of {name} rounds differently")
+        abort_trace(f"the traced backward of {node.name()} rounds differently")
         return gradient
-    if _same_strides(gradient.array, model):
-        return gradient
+    return gradient if _same_strides(gradient.array, model) else _copied_as(gradient, model, node)
+
+
+cdef object _copied_as(Tensor gradient, const array_t *model, Node node):
+    """Return a copy of a gradient with the strides of an array."""
+    cdef int i
     order = sorted(range(model.ndim), key=lambda dim: -model.strides[<int>dim])
     with_layout = gradient
     for i in range(model.ndim):
@@ -90,7 +93,7 @@ cdef object laid_out_as(Tensor gradient, Tensor native, str name):
     with_layout = with_layout.expand(gradient.shape)
     if _same_strides((<Tensor>with_layout).array, model):
         return with_layout
-    abort_trace(f"the gradient of {name} has strides that a copy cannot have")
+    abort_trace(f"the gradient of {node.name()} has strides that a copy cannot have")
     return gradient
 
 
@@ -547,20 +550,23 @@ cdef class NativeNode(Node):
             return [None] * c.n_edges
         cdef Operator row = <Operator>op.object
         cdef list gradients = [None] * c.n_edges
+        cdef tuple given = tuple(grads)
         for i in range(op.n_arguments):
             if not (op.arguments[i].differentiable and c.needed & wanted & <uint32_t>1 << i):
                 continue
             edge = first_edge(op, i, c.n_edges)
-            result = row.recorded_function(i)(tuple(grads), saved)
-            results = [result] if i != op.listed else result or []
-            gradients[edge:edge + len(results)] = results
+            result = row.recorded_function(i)(given, saved)
+            if i != op.listed:
+                gradients[edge] = result
+            elif result:
+                gradients[edge:edge + len(result)] = result
         for i in range(c.n_edges):
             if gradients[i] is not None and c.edges[i].node == NULL:
                 gradients[i] = None
             if gradients[i] is not None and c.metas != NULL and c.metas[i] != NULL:
                 gradients[i] = fit_recorded(c.metas[i], gradients[i])
             if traced and gradients[i] is not None and native[i] is not None:
-                gradients[i] = laid_out_as(gradients[i], native[i], self.name())
+                gradients[i] = laid_out_as(gradients[i], native[i], self)
         return count_arguments(c, gradients) if recorded and op.flags & COUNTS_ARGUMENTS else gradients
 
     def __getattr__(self, str name):
