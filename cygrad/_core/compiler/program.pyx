@@ -8,7 +8,7 @@ it; the tests read that back.
 cimport cython
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.array cimport array_t, same_shape
 from cygrad._core.arrays.dtype cimport is_integral
 from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
 from cygrad._core.program.builder cimport memory
@@ -542,12 +542,19 @@ cdef class Program:
         return (operation.kind == "evaluate" and len(expression.code) == 1 and len(expression.inputs) == 2
                 and not expression.constants and expression.code[0][0] == "add")
 
-    def is_sum_of_two(self, operation):
+    def is_sum_of_two(self, Operation operation not None):
         """Return whether it is the sum of two arrays of the layout of the result."""
-        return self.adds_two(operation) and all(
-            (traced.shape, traced.dtype, traced.contiguous) == (result.shape, result.dtype, result.contiguous)
-            for result in [self.arrays[operation.results[0]]]
-            for traced in map(self.arrays.__getitem__, operation.expression.inputs))
+        cdef const array_t *array
+        cdef const array_t *result
+        if not self.adds_two(operation):
+            return False
+        result = array_at(self, operation.results[0])
+        for number in operation.expression.inputs:
+            array = array_at(self, number)
+            if not (array.dtype == result.dtype and array.contiguous == result.contiguous
+                    and same_shape(array, result)):
+                return False
+        return True
 
     # -------------------------------------------------------------------------------------------------------- text form
 
