@@ -11,6 +11,7 @@ from cygrad._core.table.operator import operators
 
 __all__ = ["einsum"]
 
+MIN_COLUMNS = 32      # of a product whose operands are exchanged, so that they are adjacent in memory
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -229,6 +230,13 @@ def _best_pair(operands, output, sizes):
     return best[1:]
 
 
+def _ends_with_first(output, a, b, sizes):
+    """Return whether the output is a product of rows of the second operand by columns of the first one."""
+    first, second = set(a.labels), set(b.labels)
+    return (bool(output) and output[-1] in first - second and sizes[output[-1]] >= MIN_COLUMNS
+            and not (second - first).isdisjoint(output) and b.labels[-1] in first - set(output))
+
+
 @documented()
 def einsum(*args):
     """Sum products of tensors over labeled dimensions (Einstein summation).
@@ -281,6 +289,8 @@ def _planned(inputs, output, shapes):
     operands = [_without_broadcast(plan, operand, shape, sizes) for operand, shape in operands]
     while len(operands) > 1:
         i, j, others = _best_pair(operands, output, sizes)
+        if len(operands) == 2 and _ends_with_first(output, *operands, sizes):
+            i, j = j, i
         result = _contract(plan, operands[i], operands[j], others, sizes)
         operands = [operand for k, operand in enumerate(operands) if k not in (i, j)] + [result]
     value = _permuted(plan, _summed(plan, operands[0], set(output)), output)

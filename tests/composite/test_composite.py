@@ -431,6 +431,18 @@ def test_einsum_with_lists_of_integers():
         compare(f"torch.einsum({text})", arrays)
 
 
+@pytest.mark.parametrize(("equation", "shapes"), [
+    ("ij,kj->ki", [(40, 3), (5, 3)]),
+    ("ijk,mik->mij", [(2, 32, 7), (9, 2, 7)]),
+    ("bij,bkj->bki", [(2, 32, 3), (2, 5, 3)]),
+])
+def test_columns_of_the_first_operand_of_einsum_are_adjacent_in_memory(equation, shapes):
+    arrays = [np.random.default_rng(3).standard_normal(shape) for shape in shapes]
+    result = cygrad.einsum(equation, *map(cygrad.tensor, arrays))
+    assert result.stride()[-1] == 1
+    np.testing.assert_allclose(result.numpy(), np.einsum(equation, *arrays), rtol=1e-12)
+
+
 def test_random_einsum():
     rng = np.random.default_rng(1)
     for _ in range(150):
