@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """
 MPI requests that are started and tested without the GIL.
 

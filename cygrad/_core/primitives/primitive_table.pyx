@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O1
 """
 The table of primitives: the inner loops of NumPy's ufuncs, and ours for what NumPy lacks or computes differently.
 
