@@ -1,5 +1,5 @@
 """
-Automatic mixed precision: `autocast`, which runs some operators in 16 bits, and `GradScaler` with the scale 1.
+Automatic mixed precision: `autocast`, which runs some operators in 16 bits, and `GradScaler`, which scales losses.
 
 The key `autocast` of rows in the table of operators says how their operands are cast; see
 `cygrad._core.dispatch.operator_modes`.
@@ -144,87 +144,177 @@ for _device in ("ipu", "xla"):
 
 class GradScaler:
     """
-    Loss scaler for float16 gradients, with the scale 1, because bfloat16 has the range of float32.
+    Loss scaler: keeps small gradients of float16 from underflowing.
 
-    `step` calls that of the optimizer unless a gradient is not finite.
+    `scale` multiplies the loss by the scale, `step` divides the gradients by it and calls the optimizer unless one of
+    them is not finite, `update` adapts the scale: smaller after an infinite gradient, larger after `growth_interval`
+    steps without one. bfloat16 has the range of float32 and needs no scaler.
 
     Parameters
     ----------
     device : str, default "cuda"
-    init_scale, growth_factor, backoff_factor, growth_interval : float, optional
-        Accepted and ignored.
+        For devices other than "cpu" the scaler is disabled.
+    init_scale : float, default 65536
+    growth_factor, backoff_factor : float, default 2 and 0.5
+        Factors of the scale: above 1, and below 1.
+    growth_interval : int, default 2000
     enabled : bool, default True
+        If False, `scale` returns its argument and `step` calls the optimizer.
 
     Examples
     --------
-    >>> cygrad.GradScaler("cpu").scale(cygrad.tensor(2.0))
-    tensor(2.)
+    >>> weight = cygrad.ones(2, requires_grad=True)
+    >>> optimizer, scaler = cygrad.optim.SGD([weight], lr=0.5), cygrad.GradScaler("cpu", init_scale=8.0)
+    >>> scaler.scale(weight.sum()).backward()
+    >>> weight.grad
+    tensor([8., 8.])
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> weight.detach(), scaler.get_scale()
+    (tensor([0.5000, 0.5000]), 8.0)
     """
 
     def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
                  enabled=True):
         if not isinstance(device, str):
-            device = "cuda"                         # cuda.amp.GradScaler(init_scale)
-        self._growth = {"growth_factor": growth_factor, "backoff_factor": backoff_factor,
-                        "growth_interval": growth_interval}
+            device, init_scale = "cuda", device         # cuda.amp.GradScaler(init_scale)
         self._enabled = bool(enabled) and cygrad.device(device).type == "cpu"
+        self._init_scale, self._scale, self._growth_tracker = init_scale, None, 0
+        # By the id of the optimizer: its state, and whether a gradient is not finite (None without gradients).
+        self._optimizers = {}
+        if self._enabled and not growth_factor > 1.0 > backoff_factor:
+            raise ValueError("GradScaler: growth_factor must be above 1 and backoff_factor below 1 (got "
+                             f"{growth_factor} and {backoff_factor}).")
+        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
 
     def scale(self, outputs):
-        """Return the tensors themselves."""
-        return outputs
+        """Return a tensor, or a list or tuple of tensors, multiplied by the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, cygrad.Tensor):
+            if self._scale is None:
+                self._scale = cygrad.full((), self._init_scale, dtype=cygrad.float32)
+            return outputs * self._scale
+        if isinstance(outputs, (list, tuple)):
+            scaled = [self.scale(output) for output in outputs]
+            return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
+        raise ValueError(f"GradScaler.scale: outputs must be tensors or lists of tensors (got {outputs!r}).")
+
+    def _state(self, optimizer, operation, allowed):
+        """Return the state of an optimizer and whether a gradient is not finite, if the state allows the operation."""
+        state, found = self._optimizers.get(id(optimizer), (OptState.READY, None))
+        if state.value > allowed.value:
+            name = "step" if state is OptState.STEPPED else "unscale_"
+            raise RuntimeError(f"GradScaler.{operation}: {name}() has already been called on this optimizer since the "
+                               "last update(). Call update() at the end of each iteration.")
+        return state, found
 
     def unscale_(self, optimizer):
-        """Do nothing: gradients are not scaled."""
+        """Divide the gradients of an optimizer by the scale in place, before they are clipped; `step` skips that."""
+        if not self._enabled:
+            return
+        self._state(optimizer, "unscale_", OptState.READY)
+        if self._scale is None:
+            raise RuntimeError("GradScaler.unscale_: there is no scale yet. Compute the gradients from scale(loss).")
+        found, factor = None, cygrad.tensor(1.0 / self._scale.item())
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(parameter.grad.dtype is cygrad.float16 for parameter in parameters):
+            raise ValueError("GradScaler.unscale_: attempting to unscale FP16 gradients. Keep parameters in float32.")
+        with cygrad.no_grad():
+            for parameter in parameters:
+                gradient = parameter.grad
+                values = gradient._values() if gradient.is_sparse else gradient
+                found = bool(found) or not values.isfinite().all().item()
+                if gradient.is_sparse:              # values may be expanded
+                    parameter.grad = gradient * factor
+                else:
+                    gradient.mul_(factor)
+        self._optimizers[id(optimizer)] = OptState.UNSCALED, found
 
     def step(self, optimizer, *args, **options):
-        """Call ``optimizer.step``, unless the scaler is enabled and a gradient is not finite."""
-        if self._enabled:
-            gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            if not all((g._values() if g.is_sparse else g).isfinite().all() for g in gradients):
-                return None
-        return optimizer.step(*args, **options)
+        """Divide the gradients by the scale unless `unscale_` did; call ``optimizer.step`` if all are finite."""
+        if not self._enabled:
+            return optimizer.step(*args, **options)
+        if "closure" in options:
+            raise RuntimeError("GradScaler.step: closures are not supported. Compute the gradients before.")
+        if self._state(optimizer, "step", OptState.UNSCALED)[0] is OptState.READY:
+            self.unscale_(optimizer)
+        found = self._optimizers[id(optimizer)][1]
+        if found is None:
+            raise RuntimeError("GradScaler.step: no gradients were found for this optimizer. Call backward() before.")
+        result = None if found else optimizer.step(*args, **options)
+        self._optimizers[id(optimizer)] = OptState.STEPPED, found
+        return result
 
     def update(self, new_scale=None):
-        """Do nothing."""
+        """Adapt the scale to the steps since the last call, or set it to a number or tensor."""
+        if not self._enabled:
+            return
+        if self._scale is None:
+            raise RuntimeError("GradScaler.update: there is no scale yet. Compute the gradients from scale(loss).")
+        checks = [found for _, found in self._optimizers.values() if found is not None]
+        if new_scale is None and not checks:
+            raise RuntimeError("GradScaler.update: no step() since the last update(). Call step() before.")
+        if new_scale is not None:
+            scale = float(new_scale)
+        elif any(checks):
+            scale, self._growth_tracker = self._scale.item() * self._backoff_factor, 0
+        else:
+            scale, self._growth_tracker = self._scale.item(), self._growth_tracker + 1
+            if self._growth_tracker == self._growth_interval:
+                larger, self._growth_tracker = scale * self._growth_factor, 0
+                scale = larger if larger <= cygrad.finfo(cygrad.float32).max else scale
+        self._scale = cygrad.full((), scale, dtype=cygrad.float32)
+        self._optimizers = {}
 
     def get_scale(self):
-        """Return 1."""
-        return 1.0
+        """Return the scale: 1 if disabled."""
+        return 1.0 if not self._enabled else self._init_scale if self._scale is None else self._scale.item()
 
     def is_enabled(self):
-        """Return whether `step` checks gradients: on the CPU, unless disabled."""
+        """Return whether gradients are scaled: on the CPU, unless disabled."""
         return self._enabled
 
     def state_dict(self):
         """Return the state."""
-        return {"scale": 1.0, "_growth_tracker": 0, **self._growth} if self._enabled else {}
+        return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+                } if self._enabled else {}
 
     def load_state_dict(self, state_dict):
-        """Load a state; the scale stays 1."""
-        self._growth.update({name: state_dict[name] for name in self._growth if name in state_dict})
+        """Load a state."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError("GradScaler.load_state_dict: the state is empty, that of a disabled scaler. Pass "
+                               "enabled=False, or leave it out.")
+        self._init_scale, self._growth_tracker = state_dict["scale"], state_dict["_growth_tracker"]
+        self._scale = None if self._scale is None else cygrad.full((), self._init_scale, dtype=cygrad.float32)
+        for name in ("growth_factor", "backoff_factor", "growth_interval"):
+            setattr(self, f"_{name}", state_dict[name])
 
-    def get_growth_factor(self):
-        """Return the constructor argument."""
-        return self._growth["growth_factor"]
-
-    def get_backoff_factor(self):
-        """Return the constructor argument."""
-        return self._growth["backoff_factor"]
-
-    def get_growth_interval(self):
-        """Return the constructor argument."""
-        return self._growth["growth_interval"]
+    def __getstate__(self):
+        if self._optimizers:
+            raise RuntimeError("GradScaler: cannot be copied or pickled between step() and update(). Do it after "
+                               "update().")
+        return self.__dict__.copy()
 
 
-def _setter(name):
-    def setter(self, value):
-        self._growth[name] = value
-    setter.__name__, setter.__doc__ = f"set_{name}", "Keep another number, which has no effect."
-    return setter
+def _accessors(name):
+    """Return the methods that get and set a number of `GradScaler`."""
+    def get(self):
+        return getattr(self, f"_{name}")
+
+    def set(self, value):
+        setattr(self, f"_{name}", value)
+    get.__name__, get.__doc__ = f"get_{name}", f"Return {name}."
+    set.__name__, set.__doc__ = f"set_{name}", f"Set {name}."
+    return get, set
 
 
 for _name in ("growth_factor", "backoff_factor", "growth_interval"):
-    setattr(GradScaler, f"set_{_name}", _setter(_name))
+    for _accessor in _accessors(_name):
+        setattr(GradScaler, _accessor.__name__, _accessor)
 
 
 def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):

@@ -292,8 +292,10 @@ def test_lbfgs_scalers_and_conversions_accept_sparse_gradients():
     layer.double()
     assert layer.weight.grad.is_sparse and layer.weight.grad.dtype is cygrad.float64
     optimizer, before = optim.SGD(layer.parameters(), lr=1.0), layer.weight.detach().clone()
-    scaler = cygrad.GradScaler("cpu")
+    scaler = cygrad.GradScaler("cpu", init_scale=1.0)
+    scaler.scale(cygrad.ones(()))
     scaler.step(optimizer)
+    scaler.update()
     assert layer.weight.detach().equal(before - layer.weight.grad.to_dense())
     layer.weight.grad = layer.weight.grad * math.inf
     scaler.step(optimizer)
