@@ -185,7 +185,8 @@ class GradScaler:
         if self._enabled and not growth_factor > 1.0 > backoff_factor:
             raise ValueError("GradScaler: growth_factor must be above 1 and backoff_factor below 1 (got "
                              f"{growth_factor} and {backoff_factor}).")
-        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
 
     def scale(self, outputs):
         """Return a tensor, or a list or tuple of tensors, multiplied by the scale."""

@@ -77,6 +77,7 @@ class Optimizer:
         self.state = defaultdict(dict)
         self.param_groups = []
         self._patch_step_function()
+        self._check_defaults()
         if isinstance(params, Tensor):
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
                             "Tensors or dicts (got a Tensor). Pass a list.")
@@ -84,7 +85,6 @@ class Optimizer:
             hint = "Call it." if callable(params) and not hasattr(params, "parameters") else "Pass its parameters()."
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
                             f"Tensors or dicts (got a {type(params).__name__}). {hint}")
-        self._check_defaults()
         groups = list(params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list." + isinstance(

@@ -300,3 +300,11 @@ def test_lbfgs_scalers_and_conversions_accept_sparse_gradients():
     layer.weight.grad = layer.weight.grad * math.inf
     scaler.step(optimizer)
     assert layer.weight.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "LBFGS", "Rprop", "Adafactor"])
+def test_options_are_checked_before_parameters(name):
+    with pytest.raises(ValueError, match=r"lr|learning rate"):
+        getattr(optim, name)(None, lr=-1.0)
+    with pytest.raises(TypeError, match="params argument"):
+        getattr(optim, name)(None)
