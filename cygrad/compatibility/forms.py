@@ -6,6 +6,7 @@ Also copies of views (``view_copy``) and functions of lists of tensors (``_forea
 
 import cygrad
 from cygrad import Tensor
+from cygrad.composite.out_forms import into
 from cygrad.nn import functional as F
 
 __all__ = [
@@ -162,14 +163,14 @@ def norm_except_dim(v, pow=2, dim=0):
     return cygrad.linalg.vector_norm(v, pow, [other for other in range(v.ndim) if other != dim % v.ndim], keepdim=True)
 
 
-def frobenius_norm(input, dim=(), keepdim=False):
+def frobenius_norm(input, dim=(), keepdim=False, *, out=None):
     """Return the root of the sum of squares, along dimensions or of all elements."""
-    return cygrad.linalg.vector_norm(input, 2, dim=dim or None, keepdim=keepdim)
+    return cygrad.linalg.vector_norm(input, 2, dim=dim or None, keepdim=keepdim, out=out)
 
 
-def nuclear_norm(input, dim=(-2, -1), keepdim=False):
+def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
     """Return the sum of the singular values of matrices."""
-    return cygrad.linalg.matrix_norm(input, "nuc", dim=dim, keepdim=keepdim)
+    return cygrad.linalg.matrix_norm(input, "nuc", dim=dim, keepdim=keepdim, out=out)
 
 
 def copy_of_view(name):
@@ -184,7 +185,7 @@ def copy_of_view(name):
         parts = [part.clone(memory_format=cygrad.contiguous_format) for part in (
             [found] if isinstance(found, Tensor) else found)]
         found = parts[0] if isinstance(found, Tensor) else tuple(parts)
-        return found if out is None else out.copy_(found)
+        return into(f"{name}_copy", found, out)
     copied.__name__ = f"{name}_copy"
     copied.__doc__ = f"What `{name}` gives, with contiguous memory of its own."
     return copied

@@ -57,13 +57,13 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError(f"diff: n must not be negative (got {n}).")
     dim = _wrapped("diff", input, dim)
     if n == 0:
-        return into("diff", operators.clone(input), out)
+        return into("diff", operators.clone(input), out, casts=True)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = operators.cat(parts, dim) if len(parts) > 1 else input
     subtract = operators.ne if str(input.dtype).endswith(".bool") else operators.sub
     for _ in range(min(n, result.shape[dim])):
         result = subtract(_part(result, dim, 1, None), _part(result, dim, None, -1))
-    return into("diff", operators.clone(result) if result is input else result, out)
+    return into("diff", operators.clone(result) if result is input else result, out, casts=True)
 
 
 # ---- derivatives

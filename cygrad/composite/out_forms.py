@@ -30,19 +30,21 @@ def copy_for(input, other):
     return other.new_empty(input.shape, dtype=input.dtype).copy_(input)
 
 
-def into(operation, result, out):
-    """Return the result, written to `out` (a Tensor or a tuple) if given."""
+def into(operation, result, out, casts=False):
+    """Return the result, written to `out` (a Tensor or a tuple) if given; `casts`: also of a wider dtype."""
     if out is None:
         return result
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{operation}: out must hold one Tensor for each result (got {out!r}).")
-        written = [into(operation, part, target) for part, target in zip(result, out, strict=True)]
+        written = [into(operation, part, target, casts) for part, target in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
     as_tensor_argument(operation, "out", out)
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise RuntimeError(f"{operation}: out=... arguments don't support automatic differentiation, but one of the "
                            "arguments requires grad. Use the form without out=, or no_grad().")
+    if casts and category(result) <= category(out):
+        result = result.to(out.dtype)
     try:
         return operators.written(result.detach(), out=out)
     except RuntimeError as error:

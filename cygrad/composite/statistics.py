@@ -62,7 +62,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         raise RuntimeError(f"nanmean: expected a real floating Tensor (got {input.dtype}). Convert with to() first.")
     present = operators.logical_not(operators.isnan(input.detach()))
     total = operators.sum(operators.masked_fill(input, operators.logical_not(present), 0), dim, keepdim, dtype=dtype)
-    return into("nanmean", operators.div(total, operators.sum(present, dim, keepdim)), out)
+    return into("nanmean", operators.div(total, operators.sum(present, dim, keepdim)), out, casts=True)
 
 
 @spelled

@@ -9,7 +9,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import on_device
-from cygrad.composite.out_forms import into
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
@@ -27,7 +27,8 @@ _PARAMETERS = {
 
 def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
     """Return the numbers divided by n * d."""
-    dtype = get_default_dtype() if dtype is None else dtype
+    if dtype is None:
+        dtype = get_default_dtype() if out is None else as_tensor_argument(operation, "out", out).dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
     as_number(operation, "d", d)

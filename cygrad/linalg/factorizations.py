@@ -221,7 +221,7 @@ def householder_product(A, tau, *, out=None):
     front = operators.adjoint(operators.narrow(V, -2, 0, A.shape[-1]))
     inner = operators.linalg_solve_triangular(M, operators.mul(tau, front), True, unitriangular=True)
     found = operators.sub(operators.identity_like(A.detach()), operators.matmul(V, inner))
-    return into("linalg.householder_product", found, out)
+    return into("linalg.householder_product", found, out, casts=True)
 
 
 def ormqr(input, tau, other, left=True, transpose=False, *, out=None):

@@ -229,13 +229,13 @@ def cond(A, p=None, *, out=None):
     if isinstance(p, str):
         square(operation, A)
     if A.numel() == 0:
-        return into(operation, operators.real(operators.sum(A.detach(), (-2, -1))), out)
+        return into(operation, operators.real(operators.sum(A.detach(), (-2, -1))), out, casts=True)
     if p in (None, 2, -2):
         values, info = operators.linalg_svdvals(A)
         check_info(operation, info, not_converged)
         largest, least = operators.select(values, -1, 0), operators.select(values, -1, values.shape[-1] - 1)
         found = operators.div(least, largest) if p == -2 else operators.div(largest, least)
-        return into(operation, found, out)
+        return into(operation, found, out, casts=True)
     square(operation, A)
     inverse, info = operators.linalg_inv_ex(A)
     norm, singular, some = matrix_norm(A, p), operators.ne(info, 0), values_of(info).any()
@@ -244,4 +244,4 @@ def cond(A, p=None, *, out=None):
     found = operators.mul(norm, matrix_norm(inverse, p))
     if some:
         found = operators.where(singular, operators.add(norm, inf), found)
-    return into(operation, found, out)
+    return into(operation, found, out, casts=True)

@@ -226,7 +226,7 @@ def eig(A, *, out=None):
     """
     *found, info = operators.linalg_eig(square("linalg.eig", A))
     check_info("linalg.eig", info, _not_finite)
-    return into("linalg.eig", named_result("linalg_eig", "eigenvalues", "eigenvectors")(*found), out)
+    return into("linalg.eig", named_result("linalg_eig", "eigenvalues", "eigenvectors")(*found), out, casts=True)
 
 
 def eigvals(A, *, out=None):
@@ -262,4 +262,4 @@ def eigvals(A, *, out=None):
     """
     found, info = operators.linalg_eigvals(square("linalg.eigvals", A))
     check_info("linalg.eigvals", info, _not_finite)
-    return into("linalg.eigvals", found, out)
+    return into("linalg.eigvals", found, out, casts=True)

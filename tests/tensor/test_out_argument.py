@@ -181,3 +181,58 @@ def test_ranges_fill_a_view_with_as_many_elements_in_its_shape(name):
     assert RANGES[name](view) is view
     values = [1, 2, 4, 8] if name == "logspace" else [0, 1, 2, 3]
     assert base.tolist() == [[0, *values[:2]], [0, *values[2:]]]
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, out: cygrad.exp(x, out=out), lambda x, out: cygrad.add(x, x, out=out), lambda x, out: cygrad.eq(x, 1, out=out)])
+def test_empty_out_gets_the_layout_of_the_operands(function):
+    x = cygrad.ones(2, 3, 4).permute(2, 0, 1)
+    out = cygrad.empty(0, dtype=function(x, None).dtype)
+    assert function(x, out) is out and out.shape == (4, 2, 3) and out.stride() == x.stride() == (1, 12, 4)
+
+
+WIDER = {
+    "pinv": lambda a, out: cygrad.linalg.pinv(a, out=out), "cond": lambda a, out: cygrad.linalg.cond(a, out=out),
+    "cond of norms": lambda a, out: cygrad.linalg.cond(a, 1, out=out),
+    "tensorinv": lambda a, out: cygrad.linalg.tensorinv(a, 1, out=out), "kron": lambda a, out: cygrad.kron(a, a, out=out),
+    "householder_product": lambda a, out: cygrad.linalg.householder_product(a, a[0], out=out),
+    "cholesky_inverse": lambda a, out: cygrad.cholesky_inverse(a, out=out), "diff": lambda a, out: cygrad.diff(a, out=out),
+    "cholesky_solve": lambda a, out: cygrad.cholesky_solve(a, a, out=out),
+    "addr": lambda a, out: cygrad.addr(a, a[0], a[0], out=out), "nanmean": lambda a, out: cygrad.nanmean(a, out=out),
+    "matrix_rank": lambda a, out: cygrad.linalg.matrix_rank(a, out=out),
+    "eigvals": lambda a, out: cygrad.linalg.eigvals(a, out=out),
+}
+
+
+@pytest.mark.parametrize("name", WIDER)
+def test_result_is_written_to_a_wider_out(name):
+    a = cygrad.tensor([[3.0, 1.0], [1.0, 2.0]])
+    expected = WIDER[name](a, None)
+    out = cygrad.empty(0, dtype=cygrad.complex128)
+    assert WIDER[name](a, out) is out and out.tolist() == expected.to(cygrad.complex128).tolist()
+    with pytest.raises(RuntimeError, match="cannot be cast to out"):
+        WIDER[name](a, cygrad.empty(0, dtype=cygrad.bool))
+
+
+@pytest.mark.parametrize(("function", "expected"), [(cygrad.nuclear_norm, 7), (cygrad.frobenius_norm, 5)])
+def test_norms_are_written_to_out(function, expected):
+    out = cygrad.empty(())
+    assert function(cygrad.tensor([[3.0, 0.0], [0.0, 4.0]]), out=out) is out and round(out.item(), 4) == expected
+
+
+def test_frequencies_have_the_dtype_of_out():
+    out = cygrad.empty(0, dtype=cygrad.float64)
+    assert cygrad.fft.fftfreq(3, 0.3, out=out) is out
+    assert out.tolist() == [0, 1 / 0.9, -1 / 0.9]
+
+
+def test_parts_of_a_split_are_written_to_out():
+    out = [cygrad.zeros(1), cygrad.zeros(3)]
+    cygrad.split_with_sizes_copy(cygrad.arange(4.0), [1, 3], out=out)
+    assert [part.tolist() for part in out] == [[0], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("function", [cygrad.linspace, cygrad.arange])
+def test_refused_dtype_of_out_names_the_function(function):
+    with pytest.raises(RuntimeError, match=f"^{function.__name__}: the result cannot be cast to out"):
+        function(0, 1, 4, dtype=cygrad.float64, out=cygrad.empty(4))

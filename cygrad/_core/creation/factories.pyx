@@ -50,7 +50,14 @@ cdef object _place(object result, object out, object dtype, bint needs_grad, str
     _check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
         raise RuntimeError(f"{operation}: out must have the expected dtype (got {out.dtype}, expected {result.dtype})")
-    return operators.written(result, out=out)
+    return _written(result, out, operation)
+
+
+cdef object _written(object result, object out, str operation):
+    try:
+        return operators.written(result, out=out)
+    except RuntimeError as error:
+        raise type(error)(str(error).replace("written:", f"{operation}:", 1)) from None
 
 
 cdef int _check_out(object out, str operation) except -1:
@@ -574,8 +581,9 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
     if out is None:
         return finish(result, needs_grad, meta)
     _check_out(out, operation)
-    return operators.written(result if result.array.size != (<Tensor>out).array.size else result.reshape(out.shape),
-                             out=out)
+    if result.array.size == (<Tensor>out).array.size:
+        result = result.reshape(out.shape)
+    return _written(result, out, operation)
 
 
 cdef object _space(object start, object end, object steps, double base, bint logarithmic, object dtype, object out,

@@ -12,10 +12,10 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcmp, strcmp
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, MAX_DIMS, array_empty_like, array_t, array_view, same_shape, shape_text, share_memory, value_t,
+    ARRAY, ARRAYS, MAX_DIMS, array_t, array_view, same_shape, shape_text, share_memory, value_t,
 )
 from cygrad._core.arrays.dtype cimport INT64, category, dtype_name, is_complex, is_differentiable, itemsize
-from cygrad._core.elementwise.copying cimport is_non_overlapping_and_dense, same_place
+from cygrad._core.elementwise.copying cimport array_like, is_non_overlapping_and_dense, same_place
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.boxing cimport frame_t, is_entry, plain_object
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
@@ -574,9 +574,9 @@ cdef object write_out(Operator operator, value_t *results, object out):
                                   f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
         if not same_shape(array, target.array):
             if target.array.size:
-                name = "out" if operator.name == "written" else f"{called_operation(operator.name)}: out"
-                warn_user(f"{name} was resized to the shape of the result (got {shape_text(target.array).decode()}, "
-                          f"expected {shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
+                name = "" if operator.name == "written" else f" by {called_operation(operator.name)}"
+                warn_user(f"An output with one or more elements was resized{name} (got "
+                          f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
             _replace_array(target, array)
         elif array != target.array:
             check(copy_into(target.array, array))
@@ -596,7 +596,7 @@ cdef int _replace_array(Tensor target, array_t *array) except -1:
             step *= array.shape[i]
         fresh = array_view(target.array, target.array.dtype, array.ndim, array.shape, strides, 0)
     else:
-        fresh = array_empty_like(array, target.array.dtype)
+        fresh = array_like(array, target.array.dtype)
     if fresh == NULL:
         check(MEMORY_ERROR)
     check(copy_into(fresh, array))
