@@ -9,7 +9,7 @@ from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32
-from cygrad.composite.out_forms import as_tensor_argument, inplace, into
+from cygrad.composite.out_forms import as_tensor_argument, category, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
 LARGE = 4096                      # elements
@@ -34,10 +34,15 @@ def _check_ndim(operation, **tensors):
 def _combined(operation, input, product, beta, alpha, out):
     """Return ``beta * input + alpha * product``; do not read `input` if beta is 0."""
     as_tensor_argument(operation, "input", input)
+    if not input.is_complex() and (isinstance(alpha, complex) or isinstance(beta, complex)):
+        raise RuntimeError(f"{operation}: beta and alpha must be real for Tensors of {input.dtype} (got {beta} and "
+                           f"{alpha}). Convert the Tensors first.")
+    if operation == "addr" and bool in (type(alpha), type(beta)) and category(input):
+        raise RuntimeError(f"addr: Boolean beta and alpha are only for Boolean results (got {beta} and {alpha}).")
     if not (input.is_floating_point() or input.is_complex()):
         if operation == "addr" and (isinstance(alpha, float) or isinstance(beta, float)):
             raise RuntimeError(f"addr: beta and alpha must be integers for integer Tensors (got {beta} and {alpha}).")
-        kind = bool if str(input.dtype).endswith(".bool") else int
+        kind = int if category(input) else bool
         beta, alpha = kind(beta), kind(alpha)
     shape = tuple(product.shape)
     if broadcast_shapes(tuple(input.shape), shape) != shape:
@@ -50,8 +55,9 @@ def _combined(operation, input, product, beta, alpha, out):
         if input.requires_grad:                    # record input, with gradient 0
             nothing = operators.masked_fill(input, operators.ne(operators.mul(input.detach(), 0), 1), 0)
             scaled = operators.add(scaled, nothing)
-        return into(operation, scaled, out)
-    return into(operation, operators.add(input if beta == 1 else operators.mul(input, beta), scaled), out)
+    else:
+        scaled = operators.add(input if beta == 1 else operators.mul(input, beta), scaled)
+    return into(operation, scaled, out, casts=operation == "addr")
 
 
 @documented(_PARAMETERS)
@@ -355,7 +361,7 @@ def kron(input, other, *, out=None):
     if rows is not None:
         factors = [operators.reshape(operators.expand(*pair), row)
                    for *pair, row in zip(factors, repeated, rows, strict=True)]
-    return into("kron", operators.reshape(operators.mul(*factors), shape), out)
+    return into("kron", operators.reshape(operators.mul(*factors), shape), out, casts=True)
 
 
 @lru_cache(maxsize=256)

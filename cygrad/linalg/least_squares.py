@@ -95,7 +95,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
         limits = operators.stack(pair, -1)
     found, info = operators.linalg_pinv(A, limits, hermitian)
     check_info("linalg.pinv", info, not_converged)
-    return into("linalg.pinv", found, out)
+    return into("linalg.pinv", found, out, casts=True)
 
 
 @documented(_PARAMETERS)
@@ -125,7 +125,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
     atol, rtol = tolerances("linalg.matrix_rank", A, atol, rtol)
     with no_grad():
         if A.numel() == 0:
-            return into("linalg.matrix_rank", operators.clone(operators.expand(tensor(0), tuple(A.shape[:-2]))), out)
+            return into("linalg.matrix_rank", operators.expand(tensor(0), tuple(A.shape[:-2])).clone(), out,
+                        casts=True)
         if hermitian:
             values, info = operators.linalg_eigvalsh(A.detach(), "L")
             values = operators.abs(values)
@@ -135,7 +136,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
         values = operators.cast(values, float64)
         limit = operators.maximum(atol, operators.mul(rtol, operators.amax(values, (-1,))))
         above = operators.gt(values, operators.unsqueeze(limit, -1))
-        return into("linalg.matrix_rank", operators.sum(above, (-1,), dtype=int64), out)
+        return into("linalg.matrix_rank", operators.sum(above, (-1,), dtype=int64), out, casts=True)
 
 
 def lstsq(A, B, rcond=None, *, driver=None):

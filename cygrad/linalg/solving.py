@@ -8,6 +8,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
+from cygrad.conversion import values_of
 from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
 
 __all__ = [
@@ -342,7 +343,7 @@ def cholesky_solve(B, L, upper=False, *, out=None):
     transposed = operators.adjoint(L)
     first, second = (transposed, L) if upper else (L, transposed)
     half = operators.linalg_solve_triangular(first, B, False)
-    return into("cholesky_solve", operators.linalg_solve_triangular(second, half, True), out)
+    return into("cholesky_solve", operators.linalg_solve_triangular(second, half, True), out, casts=True)
 
 
 def cholesky_inverse(L, upper=False, *, out=None):
@@ -364,6 +365,8 @@ def cholesky_inverse(L, upper=False, *, out=None):
 
     Raises
     ------
+    LinAlgError
+        If a factor has a zero on its diagonal.
     RuntimeError
         If L is not a square matrix of floating point or complex dtype.
 
@@ -378,7 +381,10 @@ def cholesky_inverse(L, upper=False, *, out=None):
             [0.0000, 0.2500]])
     """
     square("cholesky_inverse", L, "L")
-    return into("cholesky_inverse", cholesky_solve(operators.identity_like(L.detach()), L, upper), out)
+    zeros = operators.eq(operators.diagonal(L.detach(), 0, -2, -1), 0)
+    if not zeros.is_meta and values_of(zeros).any():
+        raise LinAlgError("cholesky_inverse: the factor is singular (got a zero on the diagonal).")
+    return into("cholesky_inverse", cholesky_solve(operators.identity_like(L.detach()), L, upper), out, casts=True)
 
 
 # ---- tensors as matrices
@@ -421,7 +427,7 @@ def tensorinv(A, ind=2, *, out=None):
                            f"(got shape {tuple(A.shape)} and ind {ind}).")
     found, info = operators.linalg_inv_ex(operators.reshape(A, (prod(first), prod(last))))
     check_info("linalg.tensorinv", info, singular)
-    return into("linalg.tensorinv", operators.reshape(found, last + first), out)
+    return into("linalg.tensorinv", operators.reshape(found, last + first), out, casts=True)
 
 
 @documented(_PARAMETERS)

@@ -346,3 +346,39 @@ def test_addr_promotes_dtypes():
     found = cygrad.addr(cygrad.ones(2, 2, dtype=cygrad.float64), x, y, beta=1.5)
     assert found.dtype is cygrad.float64 and found.tolist() == [[2, 2.5], [2.5, 3.5]]
     assert cygrad.addr(cygrad.ones(2, 2, dtype=cygrad.int64), x, y, beta=0.5).tolist() == [[1, 1.5], [1.5, 2.5]]
+
+
+def test_coefficients_of_sums_of_products_fit_the_dtype():
+    x, v = cygrad.ones(2, 2), cygrad.ones(2)
+    calls = {
+        "addr": lambda c, dtype: cygrad.addr(x.to(dtype), v.to(dtype), v.to(dtype), alpha=c),
+        "addmv": lambda c, dtype: cygrad.addmv(v.to(dtype), x.to(dtype), v.to(dtype), beta=c),
+        "addbmm": lambda c, dtype: cygrad.addbmm(x.to(dtype), x[None].to(dtype), x[None].to(dtype), alpha=c),
+        "baddbmm": lambda c, dtype: cygrad.baddbmm(x[None].to(dtype), x[None].to(dtype), x[None].to(dtype), beta=c)}
+    for name, call in calls.items():
+        for dtype in (cygrad.float32, cygrad.int64):
+            with pytest.raises(RuntimeError, match=f"^{name}: beta and alpha must be real"):
+                call(2j, dtype)
+        assert call(2j, cygrad.complex64).is_complex()
+    for dtype in (cygrad.float32, cygrad.int64):
+        with pytest.raises(RuntimeError, match="addr: Boolean beta and alpha"):
+            calls["addr"](True, dtype)
+    assert calls["addr"](True, cygrad.bool).tolist() == [[True] * 2] * 2
+
+
+def test_inverse_from_a_singular_factor_is_an_error():
+    for factor in ([[1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]):
+        with pytest.raises(cygrad.linalg.LinAlgError, match="singular"):
+            cygrad.cholesky_inverse(cygrad.tensor([[[1.0, 0.0], [0.0, 1.0]], factor]))
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.complex128])
+def test_gelss_drops_all_singular_values_for_an_rcond_of_one(dtype):
+    """LAPACK's gelss does; gelsd takes its default instead."""
+    a, b = cygrad.tensor([[3.0, 1.0], [1.0, 2.0]], dtype=dtype), cygrad.tensor([[5.0], [5.0]], dtype=dtype)
+    for rcond in (1.0, 2.0):
+        found = cygrad.linalg.lstsq(a, b, rcond=rcond, driver="gelss")
+        assert found.rank.item() == 0 and found.solution.tolist() == [[0], [0]]
+        found = cygrad.linalg.lstsq(a, b, rcond=rcond, driver="gelsd")
+        assert found.rank.item() == 2 and cygrad.allclose(found.solution, cygrad.tensor([[1], [2]]).to(dtype))
+    assert cygrad.linalg.lstsq(a, b, rcond=0.5, driver="gelss").rank.item() == 1

@@ -430,6 +430,9 @@ cdef int _lstsq(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
         (<int64_t *>task.d)[i] = 0
         return NOT_FINITE
     lstsq(task.dtype, task.job, task.m, task.n, task.k, a, b, s, task.limits[0], &rank, scratch, task.scratch, &info)
+    if task.flag:                         # gelss drops all values; gelsd uses the default instead
+        memset(b, 0, rows * task.k * size)
+        rank = 0
     (<int64_t *>task.d)[i] = rank
     return info
 
@@ -479,6 +482,7 @@ cdef int linalg_lstsq_kernel(const value_t *arguments, value_t *results) noexcep
     task.each, task.dtype, task.m, task.n, task.k = _lstsq, input.dtype, <int>m, <int>n, <int>k
     task.a, task.b, task.c, task.d = made[0].data, made[1].data, made[2].data, made[3].data
     task.info, task.limits = <int32_t *>made[4].data, &limit
+    task.flag = limit >= 1 and strcmp(driver, b"gelss") == 0
     if min(m, n):
         task.scratch = lstsq(task.dtype, task.job, task.m, task.n, task.k, NULL, NULL, NULL, limit, NULL, NULL, 0,
                              &info)
