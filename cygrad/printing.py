@@ -357,7 +357,7 @@ def tensor_format(self, spec: str) -> str:
     >>> f"{cygrad.tensor(2.5):.3f}"
     '2.500'
     """
-    if self.ndim == 0:
+    if self.ndim == 0 and not self.is_meta:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

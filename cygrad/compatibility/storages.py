@@ -54,7 +54,16 @@ class StorageBase:
         if self._elements.dtype is dtype:
             return self._elements
         bits, kind = (WITHOUT_NUMPY.get(x, x) for x in (self._elements.dtype, dtype))
-        return seen_as(cygrad.from_numpy(seen_as(self._elements, bits).numpy().view(kind.numpy_dtype)), dtype)
+        array = seen_as(self._elements, bits).numpy()
+        used = array[:array.nbytes // kind.itemsize * kind.itemsize // array.itemsize]
+        return seen_as(cygrad.from_numpy(used.view(kind.numpy_dtype)), dtype)
+
+    def _elements_as(self, dtype, operation):
+        """Return the elements: of the dtype of a typed storage, or the bytes of an untyped one as this dtype."""
+        own = self._elements.dtype
+        if isinstance(self, TypedStorage) and dtype not in (None, own):
+            raise RuntimeError(f"{operation}: expected a storage of {dtype} or an untyped one (got one of {own}).")
+        return self._seen_as(dtype or own)
 
     device = property(lambda self: self._elements.device, doc="Where the memory is.")
 
@@ -117,7 +126,7 @@ class StorageBase:
 
     def is_shared(self):
         """Return whether the memory is shared between processes."""
-        return False
+        return self._elements.is_shared()
 
     def is_pinned(self, device=None):
         """Return False: there is no accelerator."""

@@ -5,6 +5,7 @@ import warnings
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import set_default_dtype
+from cygrad._core.graph.argument_errors import as_instance
 from cygrad._core.threads.parallel import get_num_threads
 from cygrad.composite.dtypes import TENSOR_TYPES
 
@@ -39,7 +40,9 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     True
     >>> cygrad.use_deterministic_algorithms(False)
     """
-    _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        as_instance("use_deterministic_algorithms", name, value, bool)
+    _settings.update(deterministic=mode, warn_only=warn_only)
 
 
 def are_deterministic_algorithms_enabled():

@@ -23,7 +23,7 @@ def new(self, *args, **options):
     >>> cygrad.ones(2).new([1, 2])
     tensor([1., 2.])
     """
-    return constructed(self.dtype, args, options, "new")
+    return constructed(self.dtype, (Size(options.pop("size")),) if "size" in options else args, options, "new")
 
 
 def storage(self):
@@ -121,6 +121,13 @@ def is_shared(self):
     return memory.is_shared(self)
 
 
+def _refuse_history(operation, *tensors):
+    """Raise if a tensor requires grad: Python functions of numbers are not recorded."""
+    if any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError(f"{operation}: cannot be called on tensors that require grad, because the function is not "
+                           "recorded. Use detach() first.")
+
+
 def apply_(self, callable):
     """Apply a Python function to each element in place; slow.
 
@@ -130,6 +137,7 @@ def apply_(self, callable):
     tensor([2., 3.])
     """
     as_callable("apply_", "callable", callable)
+    _refuse_history("apply_", self)
     return self.copy_(cygrad.tensor([callable(value) for value in self.flatten().tolist()]).view(self.shape))
 
 
@@ -143,6 +151,7 @@ def map_(self, tensor, callable):
     """
     other = as_tensor_argument("map_", "tensor", tensor).expand_as(self)
     as_callable("map_", "callable", callable)
+    _refuse_history("map_", self, other)
     pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return self.copy_(cygrad.tensor([callable(*pair) for pair in pairs]).view(self.shape))
 
@@ -214,11 +223,26 @@ def __rdiv__(self, other):
 def dim_order(self, ambiguity_check=False):
     """Return the dimensions in order of decreasing strides.
 
+    Parameters
+    ----------
+    ambiguity_check : bool or list of memory_format, default False
+        True: raise RuntimeError if several orders describe the memory, because dimensions have size 1, equal
+        strides or the stride 0. A list: raise if the tensor has several of these formats.
+
     Examples
     --------
     >>> cygrad.ones(2, 3).t().dim_order()
     (1, 0)
     """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(
+            isinstance(kind, cygrad.memory_format) for kind in formats):
+        raise TypeError(f"dim_order: ambiguity_check must be a bool or a list of memory formats (got "
+                        f"{ambiguity_check!r}).")
+    if ((ambiguity_check is True and (1 in self.shape or len({0, *self.stride()}) <= self.ndim))
+            or sum(self.is_contiguous(memory_format=kind) for kind in formats) > 1):
+        raise RuntimeError(f"dim_order: the tensor does not have a unique order of dimensions (got shape "
+                           f"{tuple(self.shape)} with strides {self.stride()}).")
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))
 
 
@@ -284,6 +308,7 @@ def map2_(self, x, y, callable):
     tensor([3., 4.])
     """
     x, y = (as_tensor_argument("map2_", name, part).expand_as(self) for name, part in (("x", x), ("y", y)))
+    _refuse_history("map2_", self, x, y)
     triples = zip(*(part.flatten().tolist() for part in (self, x, y)), strict=True)
     return self.copy_(cygrad.tensor([callable(*triple) for triple in triples]).view(self.shape))
 

@@ -144,7 +144,9 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
             raise ValueError(f"type: no such tensor type (got {dtype!r}, expected a dtype or one of "
                              f"{', '.join(TENSOR_TYPES)}).")
         dtype = getattr(dtypes, name)
-    if isinstance(dtype, type):                         # a tensor type
+    if dtype is Tensor:
+        dtype = dtypes.get_default_dtype()
+    elif isinstance(dtype, type):                       # a tensor type
         dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, Dtype):
         raise ValueError(f"type: invalid type (got {dtype!r}, expected a dtype).")

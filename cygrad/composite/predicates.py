@@ -253,7 +253,7 @@ def is_set_to(input, tensor):
     True
     """
     as_tensor_argument("is_set_to", "tensor", tensor)
-    return (input.dtype is tensor.dtype and input.data_ptr() == tensor.data_ptr() and input.shape == tensor.shape
+    return (input.dtype is tensor.dtype and 0 != input.data_ptr() == tensor.data_ptr() and input.shape == tensor.shape
             and input.stride() == tensor.stride())
 
 

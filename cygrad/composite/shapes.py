@@ -15,7 +15,7 @@ from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import MAX_PARTS, as_tensor_argument
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "conj", "expand_as", "imag",
-           "real", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
+           "polar", "real", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
 
 _RETURNED = "Tensor\n    A view."
@@ -412,19 +412,28 @@ def _matrix_adjoint(self):
 
 # ---- complex parts
 
-def complex(real, imag, *, out=None):
-    as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)
-    if not real.is_floating_point() or imag.dtype is not real.dtype:
-        raise RuntimeError(f"complex: real and imag must be floating point and have the same dtype (got {real.dtype} "
-                           f"and {imag.dtype}). Convert with to().")
+def _of_parts(operation, out, **parts):
+    """Call the operator with two parts, which must be floating and of one dtype."""
+    first, second = (as_tensor_argument(operation, name, part) for name, part in parts.items())
+    if not first.is_floating_point() or second.dtype is not first.dtype:
+        raise RuntimeError(f"{operation}: {' and '.join(parts)} must be floating point and have the same dtype (got "
+                           f"{first.dtype} and {second.dtype}). Convert with to().")
     if out is None:
-        return operators.complex(real, imag)
-    if as_tensor_argument("complex", "out", out).dtype is not real.dtype.to_complex():
-        raise RuntimeError(f"complex: expected out of dtype {real.dtype.to_complex()} (got {out.dtype}).")
-    return operators.complex(real, imag, out=out)
+        return getattr(operators, operation)(first, second)
+    if as_tensor_argument(operation, "out", out).dtype is not first.dtype.to_complex():
+        raise RuntimeError(f"{operation}: expected out of dtype {first.dtype.to_complex()} (got {out.dtype}).")
+    return getattr(operators, operation)(first, second, out=out)
 
 
-complex.__doc__ = operators.complex.__doc__
+def complex(real, imag, *, out=None):
+    return _of_parts("complex", out, real=real, imag=imag)
+
+
+def polar(abs, angle, *, out=None):
+    return _of_parts("polar", out, abs=abs, angle=angle)
+
+
+complex.__doc__, polar.__doc__ = operators.complex.__doc__, operators.polar.__doc__
 
 
 @documented()

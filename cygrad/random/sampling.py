@@ -14,6 +14,7 @@ from cygrad._core.creation.factories import empty, empty_like, zeros
 from cygrad._core.graph.argument_errors import as_integer, as_number
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -84,8 +85,12 @@ def check_bounds(low, high, dtype, operation):
         raise RuntimeError(f"{operation}: bounds must be numbers (got {low} and {high}).")
     smallest, largest = draws.limits(dtype)
     if low < smallest or high - 1 > largest:
-        raise RuntimeError(f"{operation}: bounds outside the range of {dtype.name} (got [{low}, {high}), expected "
-                           f"within [{smallest}, {largest}]).")
+        text = (f"{operation}: bounds outside the range of {dtype.name} (got [{low}, {high}), expected within "
+                f"[{smallest}, {largest}]).")
+        most = 65504 if dtype.name == "float16" else (1 << 63) - 1
+        if not dtype.is_floating_point or low < -most - 1 or high - 1 > most:
+            raise RuntimeError(text)
+        warn_user(f"{text} Integers that the dtype does not represent are rounded.")
 
 
 def below(array, dtype, low, high):
@@ -352,7 +357,8 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     probabilities = check_probabilities(input if p is None else p, "bernoulli")
     array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape),
                             draws.drawn_in(input.dtype))
-    return _after(_finished(array, input.dtype, out, False), out, input)
+    dtype = input.dtype if out is None else as_tensor_argument("bernoulli", "out", out).dtype
+    return _after(_finished(array, dtype, out, False), out, input)
 
 
 def check_probabilities(p, operation):

@@ -301,3 +301,23 @@ def test_multinomial_of_no_rows_is_empty(algorithm):
     generator = cygrad.Generator(algorithm=algorithm)
     for replacement in (False, True):
         assert cygrad.multinomial(cygrad.ones(0, 3), 2, replacement, generator=generator).shape == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.bool, cygrad.int64, cygrad.float64])
+def test_bernoulli_is_written_to_an_out_of_any_dtype(dtype):
+    out = cygrad.empty(0, dtype=dtype)
+    assert cygrad.bernoulli(cygrad.tensor([0.0, 1.0, 1.0]), out=out) is out
+    assert out.tolist() == [0, 1, 1] and out.dtype is dtype
+
+
+def test_bounds_beyond_exact_integers_warn_and_beyond_the_dtype_are_errors():
+    x = cygrad.zeros(1000, dtype=cygrad.bfloat16)
+    with pytest.warns(UserWarning, match="are rounded"):
+        x.random_(1000, 2000)
+    assert (x >= 1000).all() and (x <= 2000).all() and len(set(x.tolist())) > 50
+    half = cygrad.zeros(4, dtype=cygrad.float16)
+    with pytest.warns(UserWarning, match="are rounded"):
+        half.random_(60000)
+    for call in (lambda: half.random_(70000), lambda: half.random_(-70000, 0), lambda: half.byte().random_(257)):
+        with pytest.raises(RuntimeError, match="bounds outside the range"):
+            call()

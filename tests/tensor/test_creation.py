@@ -480,3 +480,94 @@ def test_a_deep_copy_has_a_copy_of_the_gradient(requires_grad):
     twin, gradient = copy.deepcopy((x, x.grad))
     assert twin.grad.tolist() == [1, 2] and twin.grad is not x.grad
     assert twin.grad is gradient
+
+
+def test_asarray_takes_capsules():
+    source = cygrad.arange(3.0)
+    shared = cygrad.asarray(cygrad.utils.dlpack.to_dlpack(source), copy=False)
+    copied = cygrad.asarray(cygrad.utils.dlpack.to_dlpack(source), copy=True)
+    source[0] = 5
+    assert shared.tolist() == [5, 1, 2] and copied.tolist() == [0, 1, 2]
+    assert cygrad.asarray(cygrad.utils.dlpack.to_dlpack(source), dtype=cygrad.int64).tolist() == [5, 1, 2]
+
+
+def test_frombuffer_refuses_what_is_no_buffer_or_empty():
+    buffer = bytearray(8)
+    for arguments, options in (([[1, 2]], {}), ([buffer], {"count": 0}), ([buffer], {"offset": 8}),
+                               ([buffer], {"offset": -1}), ([bytearray()], {}), ([buffer], {"count": 3}),
+                               ([buffer], {"offset": 3})):
+        with pytest.raises(ValueError, match="buffer"):
+            cygrad.frombuffer(*arguments, dtype=cygrad.int32, **options)
+    with pytest.warns(UserWarning, match="^frombuffer: the buffer is not writable"):
+        found = cygrad.frombuffer(bytes(4), dtype=cygrad.int32)
+    with pytest.raises(RuntimeError, match="read-only"):
+        found.add_(1)
+
+
+def test_storages_are_read_in_their_dtype_or_as_bytes():
+    x = cygrad.tensor([1.0, 2.0, 3.0])
+    assert cygrad.tensor(x.storage()).tolist() == [1, 2, 3]
+    assert cygrad.tensor(x.untyped_storage(), dtype=cygrad.float32).tolist() == [1, 2, 3]
+    assert cygrad.tensor(x.untyped_storage()).dtype is cygrad.uint8
+    with pytest.raises(RuntimeError, match=r"tensor: expected a storage of .*int64"):
+        cygrad.tensor(x.storage(), dtype=cygrad.int64)
+    wide = cygrad.zeros(1, dtype=cygrad.float64)
+    for source in (x.storage(), x):
+        with pytest.raises(RuntimeError, match=r"set_: .*float64"):
+            wide.set_(source)
+    assert wide.set_(x.untyped_storage()).shape == (1,)
+    assert cygrad.zeros(1).set_(x.untyped_storage(), 1, (2,)).tolist() == [2, 3]
+    assert not x.storage().is_shared() and x.share_memory_().storage().is_shared()
+
+
+def test_complex_parts_have_one_floating_dtype():
+    for function in (cygrad.complex, cygrad.polar):
+        for second in (cygrad.ones(2, dtype=cygrad.float64), cygrad.ones(2, dtype=cygrad.int64)):
+            with pytest.raises(RuntimeError, match="same dtype"):
+                function(cygrad.ones(2), second)
+    assert cygrad.polar(cygrad.ones(1).double(), cygrad.zeros(1).double()).dtype is cygrad.complex128
+
+
+def test_tensors_without_elements_have_no_address():
+    x = cygrad.zeros(3)
+    assert x[3:].data_ptr() == cygrad.empty(0).data_ptr() == 0 != x.data_ptr()
+    assert not x[3:].is_set_to(x[3:]) and x.is_set_to(x.detach())
+
+
+def test_methods_of_python_functions_refuse_a_history():
+    x, leaf = cygrad.zeros(2), cygrad.ones(2, requires_grad=True)
+    for name, call in (("apply_", lambda: leaf.apply_(abs)), ("map_", lambda: x.map_(leaf, max)),
+                       ("map2_", lambda: x.map2_(x, leaf, max))):
+        with pytest.raises(RuntimeError, match=f"{name}: cannot be called on tensors that require grad"):
+            call()
+
+
+def test_order_of_dimensions_is_checked_for_ambiguity():
+    assert cygrad.ones(2, 3).t().dim_order(ambiguity_check=True) == (1, 0)
+    formats = [cygrad.contiguous_format, cygrad.channels_last]
+    assert cygrad.ones(1, 2, 2, 1).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    for x, check in ((cygrad.ones(2, 1), True), (cygrad.ones(3, 1).expand(3, 2), True),
+                     (cygrad.ones(2, 1, 2, 2), formats)):
+        with pytest.raises(RuntimeError, match="unique order"):
+            x.dim_order(ambiguity_check=check)
+    for wrong in ("yes", [1], 1):
+        with pytest.raises(TypeError, match="ambiguity_check"):
+            cygrad.ones(2).dim_order(ambiguity_check=wrong)
+
+
+def test_numbers_may_be_tensors_without_dimensions():
+    x = cygrad.tensor([0.0, 0.5, 1.0])
+    assert cygrad.logit(x, cygrad.tensor(0.25)).equal(cygrad.logit(x, 0.25))
+    assert cygrad.isclose(x, x + 1, cygrad.tensor(1), cygrad.tensor(2)).all()
+    for wrong in (cygrad.ones(1), cygrad.tensor(0.25, requires_grad=True), cygrad.tensor(1j)):
+        with pytest.raises(TypeError, match="eps"):
+            cygrad.logit(x, wrong)
+
+
+def test_forms_of_methods_that_take_types_and_sizes():
+    assert cygrad.ones(2, dtype=cygrad.int64).type(cygrad.Tensor).dtype is cygrad.get_default_dtype()
+    assert cygrad.ones(2).new(size=(3, 4)).shape == cygrad.ones(2).new(3, 4).shape == (3, 4)
+    assert format(cygrad.empty((), device="meta")) == repr(cygrad.empty((), device="meta"))
+    for arguments, options in (([1], {}), ([True], {"warn_only": 1})):
+        with pytest.raises(TypeError, match="must be a bool"):
+            cygrad.use_deterministic_algorithms(*arguments, **options)

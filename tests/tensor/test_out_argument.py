@@ -184,7 +184,8 @@ def test_ranges_fill_a_view_with_as_many_elements_in_its_shape(name):
 
 
 @pytest.mark.parametrize("function", [
-    lambda x, out: cygrad.exp(x, out=out), lambda x, out: cygrad.add(x, x, out=out), lambda x, out: cygrad.eq(x, 1, out=out)])
+    lambda x, out: cygrad.exp(x, out=out), lambda x, out: cygrad.add(x, x, out=out),
+    lambda x, out: cygrad.eq(x, 1, out=out)])
 def test_empty_out_gets_the_layout_of_the_operands(function):
     x = cygrad.ones(2, 3, 4).permute(2, 0, 1)
     out = cygrad.empty(0, dtype=function(x, None).dtype)
@@ -194,9 +195,11 @@ def test_empty_out_gets_the_layout_of_the_operands(function):
 WIDER = {
     "pinv": lambda a, out: cygrad.linalg.pinv(a, out=out), "cond": lambda a, out: cygrad.linalg.cond(a, out=out),
     "cond of norms": lambda a, out: cygrad.linalg.cond(a, 1, out=out),
-    "tensorinv": lambda a, out: cygrad.linalg.tensorinv(a, 1, out=out), "kron": lambda a, out: cygrad.kron(a, a, out=out),
+    "tensorinv": lambda a, out: cygrad.linalg.tensorinv(a, 1, out=out),
+    "kron": lambda a, out: cygrad.kron(a, a, out=out),
     "householder_product": lambda a, out: cygrad.linalg.householder_product(a, a[0], out=out),
-    "cholesky_inverse": lambda a, out: cygrad.cholesky_inverse(a, out=out), "diff": lambda a, out: cygrad.diff(a, out=out),
+    "cholesky_inverse": lambda a, out: cygrad.cholesky_inverse(a, out=out),
+    "diff": lambda a, out: cygrad.diff(a, out=out),
     "cholesky_solve": lambda a, out: cygrad.cholesky_solve(a, a, out=out),
     "addr": lambda a, out: cygrad.addr(a, a[0], a[0], out=out), "nanmean": lambda a, out: cygrad.nanmean(a, out=out),
     "matrix_rank": lambda a, out: cygrad.linalg.matrix_rank(a, out=out),

@@ -390,8 +390,11 @@ cdef array_t *array_of(object data, int dtype, str operation) except NULL:
             release(array)
             raise
         return array
-    if not isinstance(data, (list, tuple)) and hasattr(data, "__array__"):
-        return _from_numpy(as_ndarray(data), dtype, operation)
+    if not isinstance(data, (list, tuple)):
+        if hasattr(data, "__array__"):
+            return _from_numpy(as_ndarray(data), dtype, operation)
+        if hasattr(data, "_elements_as"):            # a storage (of cygrad.compatibility)
+            return array_of(data._elements_as(None if dtype < 0 else dtype_object(dtype), operation), -1, operation)
     return _from_sequence(data, dtype, operation)
 
 
@@ -865,6 +868,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     cdef bint meta = check_place(device, None, False, "asarray")
     cdef int code = dtype_or(dtype, -1, "asarray")
     original = obj
+    if type(obj).__name__ == "PyCapsule":
+        obj = from_dlpack(obj)
     if isinstance(obj, Tensor):
         result = obj
         if copy:

@@ -838,7 +838,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
         raise TypeError(f"set_: the source must be a Tensor or a storage (got {type(source).__name__}). Convert it to "
                         "a Tensor with cygrad.asarray().")
     cdef Tensor given = (tensor_from([], input.array.dtype, "set_") if source is None
-                         else source if isinstance(source, Tensor) else source._seen_as(input.dtype))
+                         else source if isinstance(source, Tensor) else source._elements_as(input.dtype, "set_"))
     if size is not None and stride is None:
         stride = [math.prod(size[place + 1:]) for place in range(len(size))]
     with cython.critical_section(input):             # memory, base and version change one after the other

@@ -408,7 +408,10 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
             box_number(given.item(), value)
             return made
     elif kind == FLOAT:
-        if box_number(given, value) and value.kind != COMPLEX:
+        boxed = box_number(given, value)
+        if not boxed and isinstance(given, Tensor) and (<Tensor>given).array.ndim == 0 and not given.requires_grad:
+            boxed = box_number(given.item(), value)
+        if boxed and value.kind != COMPLEX:
             if value.kind != REAL:
                 value.of.real = <double>value.of.integer
                 value.kind = REAL

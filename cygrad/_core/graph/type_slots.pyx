@@ -246,7 +246,7 @@ def _storage_nbytes(Tensor self not None):
 
 
 def data_ptr(Tensor self not None):
-    """Address of the first element.
+    """Address of the first element; 0 without elements.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def data_ptr(Tensor self not None):
     4
     """
     data_escapes()                          # code with the address can write there
-    return 0 if is_meta(self.array) else <size_t>self.array.data
+    return 0 if is_meta(self.array) or self.array.size == 0 else <size_t>self.array.data
 
 
 def dim(Tensor self not None):

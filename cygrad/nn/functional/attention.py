@@ -243,8 +243,8 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
         raise AssertionError(f"multi_head_attention_forward: For {query.ndim}-D query, expected key_padding_mask to be "
                              f"{query.ndim - 1}-D (got {key_padding_mask.ndim}-D).")
     if attn_mask is not None and attn_mask.ndim not in (2, 3):
-        raise RuntimeError(f"multi_head_attention_forward: attn_mask's dimension {attn_mask.ndim} is not supported "
-                           "(expected 2 or 3).")
+        raise AssertionError(f"multi_head_attention_forward: attn_mask's dimension {attn_mask.ndim} is not "
+                             "supported (expected 2 or 3).")
     for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
         if mask is not None and mask.dtype != cygrad.bool and not mask.is_floating_point():
             raise AssertionError(f"multi_head_attention_forward: only bool and floating types of {name} are supported "
