@@ -1,12 +1,17 @@
-"""Settings of PyTorch that are accepted and ignored."""
+"""Settings of PyTorch, most of which are accepted and ignored."""
 
+import math
 import warnings
 
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import set_default_dtype
+from cygrad._core.creation.creation import tensor
+from cygrad._core.creation.factories import set_fill_uninitialized
 from cygrad._core.graph.argument_errors import as_instance
+from cygrad._core.graph.modes import no_grad
 from cygrad._core.threads.parallel import get_num_threads
+from cygrad.compatibility.limits import iinfo
 from cygrad.composite.dtypes import TENSOR_TYPES
 
 __all__ = [
@@ -16,7 +21,7 @@ __all__ = [
     "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
 ]
 
-# torch.utils.deterministic: whether `empty` fills its result; ignored.
+# torch.utils.deterministic: whether `use_deterministic_algorithms` lets `empty` and its relatives fill their results.
 fill_uninitialized_memory = True
 
 _settings = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": None, "warn_always": False}
@@ -24,29 +29,42 @@ _settings = {"deterministic": False, "warn_only": False, "precision": "highest",
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """
-    Accept the setting and ignore it: all algorithms are deterministic and bit-identical on any number of threads.
+    Let `empty` and its relatives fill their results; all algorithms are deterministic without it.
+
+    Results are bit-identical on any number of threads. Uninitialized memory is filled with nan, True or the largest
+    integer, unless ``torch.utils.deterministic.fill_uninitialized_memory`` is False.
 
     Parameters
     ----------
     mode : bool
-        Result of `are_deterministic_algorithms_enabled`.
     warn_only : bool, default False
         What `is_deterministic_algorithms_warn_only_enabled` shall tell.
 
     Examples
     --------
     >>> cygrad.use_deterministic_algorithms(True)
-    >>> cygrad.are_deterministic_algorithms_enabled()
-    True
+    >>> cygrad.empty(2)
+    tensor([nan, nan])
     >>> cygrad.use_deterministic_algorithms(False)
     """
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         as_instance("use_deterministic_algorithms", name, value, bool)
     _settings.update(deterministic=mode, warn_only=warn_only)
+    set_fill_uninitialized(_fill if mode else None)
+
+
+def _fill(made):
+    """Fill a new tensor with nan, True or the largest integer."""
+    if fill_uninitialized_memory:
+        kind = made.dtype
+        inexact = kind.is_floating_point or kind.is_complex
+        value = math.nan if inexact else kind.name == "bool" or iinfo(kind).max
+        with no_grad():
+            made.copy_(tensor(value, dtype=kind))
 
 
 def are_deterministic_algorithms_enabled():
-    """Return the setting of `use_deterministic_algorithms`; all algorithms are deterministic."""
+    """Return the setting of `use_deterministic_algorithms`; all algorithms are deterministic without it."""
     return _settings["deterministic"]
 
 

@@ -571,3 +571,36 @@ def test_forms_of_methods_that_take_types_and_sizes():
     for arguments, options in (([1], {}), ([True], {"warn_only": 1})):
         with pytest.raises(TypeError, match="must be a bool"):
             cygrad.use_deterministic_algorithms(*arguments, **options)
+
+
+@pytest.fixture
+def deterministic():
+    cygrad.use_deterministic_algorithms(True)
+    yield
+    cygrad.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("make", [
+    lambda dtype: cygrad.empty(2, 3, dtype=dtype), lambda dtype: cygrad.empty_like(cygrad.ones(2, 3, dtype=dtype)),
+    lambda dtype: cygrad.ones(1, dtype=dtype).new_empty((2, 3)), lambda dtype: cygrad.empty(0, dtype=dtype).resize_(6),
+    lambda dtype: cygrad.empty_strided((2, 3), (1, 2), dtype=dtype),
+    lambda dtype: cygrad.empty_permuted((2, 3), (1, 0), dtype=dtype)])
+def test_deterministic_algorithms_fill_uninitialized_memory(deterministic, make, monkeypatch):
+    for dtype in (cygrad.float16, cygrad.float32, cygrad.complex64):
+        assert make(dtype).isnan().all()
+    largest = {cygrad.bool: True, cygrad.uint8: 255, cygrad.int64: 2**63 - 1, cygrad.uint64: 2**64 - 1}
+    for dtype, value in largest.items():
+        assert make(dtype).flatten().tolist() == [value] * 6
+    assert cygrad.empty(2, requires_grad=True).is_leaf and cygrad.empty(2, device="meta").is_meta
+    from cygrad.compatibility import switches
+    monkeypatch.setattr(switches, "fill_uninitialized_memory", False)
+    with monkeypatch.context() as patch:
+        patch.setattr(switches, "tensor", lambda *_: pytest.fail("the memory is filled"))
+        make(cygrad.float32)
+
+
+def test_fill_writes_overlapping_elements():
+    x = cygrad.zeros(6)
+    x.as_strided((2, 3), (2, 1)).fill_(2)
+    assert x.tolist() == [2, 2, 2, 2, 2, 0]
+    assert x[:1].expand(4).fill_(3).tolist() == [3] * 4 and x.tolist() == [3, 2, 2, 2, 2, 0]

@@ -439,7 +439,6 @@ cdef bint is_representable(const value_t *number, int dtype) noexcept nogil:
 cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     cdef double complex cell
     cdef copy_t copy
-    cdef int status
     if (number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY
             and array.dtype != BOOL):
         snprintf(message(), MESSAGE, b"fill: a complex number cannot be cast to %s (got imaginary part %g). "
@@ -452,9 +451,6 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
         return RUNTIME_ERROR
     if array.size == 0:
         return OK
-    status = check_writable(array, b"fill")
-    if status != OK:
-        return status
     number_to_cell(number, array.dtype, &cell)
     copy.loop = copy.move = cast_loops[array.dtype][array.dtype]
     copy.size = itemsize(array.dtype)
