@@ -311,3 +311,56 @@ def test_weighted_sampler_draws_when_it_is_read():
     first = list(iterator)
     cygrad.manual_seed(3)
     assert list(sampler) == first
+
+
+class Failing(data.Dataset):
+    """Indices; multiples of three cannot be loaded."""
+
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, index):
+        if index % 3 == 0:
+            raise KeyError(index)
+        return index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_epoch_goes_on_after_an_error_of_the_dataset(workers):
+    batches, found, errors = iter(data.DataLoader(Failing(), num_workers=workers)), [], 0
+    while True:
+        try:
+            found.append(next(batches).item())
+        except KeyError:
+            errors += 1
+        except StopIteration:
+            break
+    assert found == [1, 2, 4, 5] and errors == 3
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+def test_streams_stay_exhausted_without_workers():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    batches = iter(data.DataLoader(Stream(), batch_size=2))
+    assert [batch.tolist() for batch in batches] == [[0, 1], [2]] and list(batches) == []
+
+
+def test_strings_of_numpy_are_collated_as_strings():
+    names = np.array(["a", "b"])
+    assert list(data.default_collate(list(names))) == ["a", "b"]
+    assert data.default_collate([(name, 1) for name in names])[0] == ("a", "b")
+    with pytest.raises(TypeError, match="array"):
+        data.default_collate([names, names])
+
+
+@pytest.mark.parametrize(("options", "error"), [
+    ({"multiprocessing_context": "fork"}, ValueError),
+    ({"num_workers": 1, "multiprocessing_context": "bad"}, ValueError),
+    ({"num_workers": 1, "multiprocessing_context": object()}, TypeError)])
+def test_wrong_contexts_of_processes_are_refused(options, error):
+    with pytest.raises(error, match="DataLoader: multiprocessing_context"):
+        data.DataLoader(Failing(), **options)

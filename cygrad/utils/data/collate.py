@@ -44,6 +44,8 @@ def default_collate(batch):
     kind = type(first)
     if isinstance(first, Tensor):
         return cygrad.stack(list(batch))
+    if isinstance(first, (str, bytes)):             # NumPy's strings, too
+        return batch
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind not in "biufc":
             raise TypeError("default_collate: expected tensors, arrays, numbers, strings, or collections of them (got "
@@ -53,8 +55,6 @@ def default_collate(batch):
         return cygrad.tensor(batch, dtype=cygrad.float64)
     if isinstance(first, int):
         return cygrad.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
     if isinstance(first, Mapping):
         return _like(first, {key: default_collate([item[key] for item in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):

@@ -87,7 +87,7 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True):
         streams = isinstance(dataset, IterableDataset)
-        _check(num_workers, timeout, prefetch_factor, persistent_workers)
+        _check(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         if streams:
             for name, value, allowed in (("shuffle", shuffle, (None, False)), ("sampler", sampler, (None,)),
                                          ("batch_sampler", batch_sampler, (None,))):
@@ -184,7 +184,7 @@ class DataLoader:
         return {**self.__dict__, "_kept": None}
 
 
-def _check(num_workers, timeout, prefetch_factor, persistent_workers):
+def _check(num_workers, timeout, prefetch_factor, persistent_workers, context):
     if num_workers < 0:
         raise ValueError(f"DataLoader: num_workers must not be negative; use 0 to disable workers (got {num_workers}).")
     if num_workers > MAX_WORKERS:
@@ -198,6 +198,17 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
         raise ValueError(f"DataLoader: prefetch_factor option should be positive (got {prefetch_factor})")
     if persistent_workers and num_workers == 0:
         raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
+    if context is not None:
+        if num_workers == 0:
+            raise ValueError("DataLoader: multiprocessing_context can only be used with num_workers > 0 (got 0).")
+        multiprocessing = import_module("multiprocessing")
+        methods = multiprocessing.get_all_start_methods()
+        if isinstance(context, str) and context not in methods:
+            raise ValueError(f"DataLoader: multiprocessing_context must be one of {', '.join(methods)} (got "
+                             f"{context!r}).")
+        if not isinstance(context, (str, multiprocessing.context.BaseContext)):
+            raise TypeError("DataLoader: multiprocessing_context must be a start method or a context of "
+                            f"multiprocessing (got {context!r}).")
 
 
 def _is_stream(loader):
@@ -252,40 +263,40 @@ class _Here:
 
     def __init__(self, loader):
         self._loader = loader
-        self._batches = _here(loader, _base_seed(loader))
+        self._seed = _base_seed(loader)
+        self._indices = self._fetch = None
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return next(self._batches)
+        """Return the next batch; after an error of the dataset, the one after it."""
+        loader = self._loader
+        if self._indices is None:
+            self._indices = enumerate(loader._index_sampler)
+        number, indices = next(self._indices)
+        try:
+            # Without workers, samples continue PyTorch's random stream.
+            with seeded(self._seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
+                self._fetch = self._fetch or _make_fetch(loader)()
+                batch = self._fetch(indices)
+        except StopIteration:
+            if _is_stream(loader):
+                self._indices = iter(())
+                raise
+            raise RuntimeError("DataLoader: the dataset raised StopIteration.") from None
+        _warn_if_too_many(loader, number + 1)
+        return batch
 
     def __len__(self):
         return len(self._loader)
-
-
-def _here(loader, seed):
-    """Load batches on demand."""
-    fetch = None
-    for number, indices in enumerate(loader._index_sampler):
-        try:
-            # Without workers, samples continue PyTorch's random stream.
-            with seeded(seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
-                fetch = fetch or _make_fetch(loader)()
-                batch = fetch(indices)
-        except StopIteration:
-            if _is_stream(loader):
-                return
-            raise RuntimeError("DataLoader: the dataset raised StopIteration.") from None
-        _warn_if_too_many(loader, number + 1)
-        yield batch
 
 
 def _warn_if_too_many(loader, n):
     if getattr(loader, "_promised", None) is not None and n > loader._promised:
         warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {loader._promised} "
                       f"(when accessing len(dataloader)), but {n} samples have been fetched. Each worker iterates "
-                      "over its own copy of the dataset; see get_worker_info.", stacklevel=4)
+                      "over its own copy of the dataset; see get_worker_info.", stacklevel=3)
 
 
 class _Ahead:
