@@ -181,7 +181,7 @@ def _range_basis(A, q, niter):
 
 def svd_lowrank(A, q=6, niter=2, M=None):
     """Return the largest singular values of a matrix and their vectors, by random projections: (U, S, V)."""
-    A = A if M is None else A - M
+    A = A if M is None else A.to_dense() - M
     wide = A.shape[-2] < A.shape[-1]
     A = A.mH if wide else A
     Q = _range_basis(A, min(q, *A.shape[-2:]), niter)
@@ -192,6 +192,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Return the principal components of a matrix with centered columns, or center them."""
     q = min(6, *A.shape[-2:]) if q is None else q
+    A = A.to_dense() if center else A
     return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
 
 
@@ -199,6 +200,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
            ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
     """Return the largest or smallest eigenvalues of a symmetric matrix and their vectors, from a full decomposition."""
     k = k or (1 if X is None else X.shape[-1])
+    A = A.to_dense()
     A = (A + A.mT) / 2                                     # so that gradients are symmetric, too
     if X is None:                                          # PyTorch draws random vectors: keep the stream equal
         for _ in range(A.shape[:-2].numel()):

@@ -42,7 +42,7 @@ class _ResumeIteration:
 
 def _generate_state(base_seed, worker_id):
     """Return four words that seed NumPy's generator in a worker."""
-    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32]).generate_state(4)
+    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32]).generate_state(4).tolist()
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):

@@ -94,6 +94,11 @@ def resize_as_(self, tensor, memory_format=None):
             [2, 3]])
     """
     tensor = as_tensor_argument("resize_as_", "tensor", tensor)
+    if memory_format == cygrad.preserve_format:
+        kinds = {4: cygrad.channels_last, 5: cygrad.channels_last_3d}
+        memory_format = kinds.get(tensor.ndim, cygrad.contiguous_format)
+        if tensor.is_contiguous() or not tensor.is_contiguous(memory_format=memory_format):
+            memory_format = None
     return resize_(self, tensor.shape, memory_format=memory_format)
 
 

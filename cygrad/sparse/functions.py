@@ -408,7 +408,9 @@ def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
 OPERATIONS = {
     "matmul": matmul, "mm": matmul, "mv": matmul, "addmm": _addmm, "add": add, "add_": add_, "sub": sub, "sub_": sub_,
     "mul": mul, "multiply": mul, "mul_": _in_place(mul), "div": div, "div_": _in_place(div), "true_divide": div,
-    "transpose": transpose, "t": t, "index_select": index_select, "select": select, "cat": cat, "sum": _sum,
+    "transpose": transpose, "t": t, "matrix_transpose": lambda input: transpose(input, -2, -1),
+    "adjoint": lambda input: transpose(input, -2, -1).conj(),
+    "index_select": index_select, "select": select, "cat": cat, "sum": _sum,
     "vector_norm": _norm, "norm": _norm, "linalg_vector_norm": _norm,
     "clone": SparseTensor.clone, "detach": SparseTensor.detach, "softmax": softmax, "log_softmax": log_softmax,
     "cast": lambda input, dtype: input.to(dtype), "copy_": SparseTensor.copy_,
@@ -423,8 +425,8 @@ def _of_sparse(name, function):
 
 
 # Operators that are dispatched here for any sparse argument, but support sparse first arguments only.
-OF_SPARSE = ("transpose", "t", "index_select", "select", "vector_norm", "norm", "linalg_vector_norm", "clone", "detach",
-             "cast")
+OF_SPARSE = ("transpose", "t", "matrix_transpose", "adjoint", "index_select", "select", "vector_norm", "norm",
+             "linalg_vector_norm", "clone", "detach", "cast")
 OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARSE})
 
 

@@ -240,3 +240,18 @@ def test_a_sparse_tensor_without_sparse_dimensions_is_coalesced():
     assert s._nnz() == 1 and s.indices().shape == (0, 1) and s.values().tolist() == [[3, 3]]
     empty = cygrad.sparse_coo_tensor(cygrad.empty(0, 0, dtype=cygrad.int64), cygrad.ones(0, 2), (2,)).coalesce()
     assert empty._nnz() == 0 and empty.to_dense().tolist() == [0, 0]
+
+
+def test_sparse_matrices_are_transposed_and_decomposed():
+    dense = cygrad.tensor([[3.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
+    matrix = dense.to_sparse()
+    assert matrix.mT.is_sparse and matrix.mT.to_dense().tolist() == dense.T.tolist()
+    z = cygrad.tensor([[1.0 + 2.0j, 0.0]]).to_sparse()
+    assert z.mH.to_dense().tolist() == [[1 - 2j], [0]]
+    exact = cygrad.linalg.svdvals(dense)
+    assert cygrad.allclose(cygrad.svd_lowrank(matrix, q=3)[1], exact, atol=1e-5)
+    assert cygrad.allclose(cygrad.svd_lowrank(matrix.mT, q=3)[1], exact, atol=1e-5)
+    centered = cygrad.linalg.svdvals(dense - dense.mean(0))
+    assert cygrad.allclose(cygrad.pca_lowrank(matrix, q=3)[1], centered, atol=1e-5)
+    symmetric = matrix.t() @ matrix
+    assert cygrad.allclose(cygrad.lobpcg(symmetric, k=1)[0], exact[:1].square(), atol=1e-4)

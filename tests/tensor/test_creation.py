@@ -604,3 +604,14 @@ def test_fill_writes_overlapping_elements():
     x.as_strided((2, 3), (2, 1)).fill_(2)
     assert x.tolist() == [2, 2, 2, 2, 2, 0]
     assert x[:1].expand(4).fill_(3).tolist() == [3] * 4 and x.tolist() == [3, 2, 2, 2, 2, 0]
+
+
+def test_resize_as_preserves_channels_last_if_asked():
+    image = cygrad.ones(2, 3, 4, 4).contiguous(memory_format=cygrad.channels_last)
+    flat = cygrad.arange(96.0)
+    assert flat.resize_as_(image, memory_format=cygrad.preserve_format).stride() == image.stride()
+    assert flat.resize_as_(image).stride() == image.stride()          # of that shape already
+    assert cygrad.ones(96).resize_as_(image).is_contiguous()
+    for like in (cygrad.ones(2, 3, 4, 4), cygrad.ones(3, 2).t()):
+        found = cygrad.ones(like.numel()).resize_as_(like, memory_format=cygrad.preserve_format)
+        assert found.is_contiguous() and found.shape == like.shape

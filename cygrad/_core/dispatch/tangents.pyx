@@ -576,7 +576,8 @@ cdef object write_out(Operator operator, value_t *results, object out):
             if target.array.size:
                 name = "" if operator.name == "written" else f" by {called_operation(operator.name)}"
                 warn_user(f"An output with one or more elements was resized{name} (got "
-                          f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
+                          f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). Pass an "
+                          "empty tensor, or one of that shape.")
             _replace_array(target, array)
         elif array != target.array:
             check(copy_into(target.array, array))
