@@ -245,6 +245,10 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
     if attn_mask is not None and attn_mask.ndim not in (2, 3):
         raise AssertionError(f"multi_head_attention_forward: attn_mask's dimension {attn_mask.ndim} is not "
                              "supported (expected 2 or 3).")
+    expected = num_heads, query.shape[0], key.shape[0]
+    if attn_mask is not None and query.ndim == 2 and attn_mask.ndim == 3 and tuple(attn_mask.shape) != expected:
+        raise AssertionError("multi_head_attention_forward: Expected attn_mask shape to be one matrix for each head "
+                             f"(got {tuple(attn_mask.shape)}, expected {expected}).")
     for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
         if mask is not None and mask.dtype != cygrad.bool and not mask.is_floating_point():
             raise AssertionError(f"multi_head_attention_forward: only bool and floating types of {name} are supported "
