@@ -7,7 +7,7 @@ from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import set_default_dtype
 from cygrad._core.creation.creation import tensor
-from cygrad._core.creation.factories import set_fill_uninitialized
+from cygrad._core.creation.factories import FILLS_UNINITIALIZED
 from cygrad._core.graph.argument_errors import as_instance
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.threads.parallel import get_num_threads
@@ -50,7 +50,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         as_instance("use_deterministic_algorithms", name, value, bool)
     _settings.update(deterministic=mode, warn_only=warn_only)
-    set_fill_uninitialized(_fill if mode else None)
+    FILLS_UNINITIALIZED[:] = [_fill] if mode else []
 
 
 def _fill(made):

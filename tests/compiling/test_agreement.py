@@ -196,6 +196,17 @@ def test_settings_that_a_function_leaves_make_it_eager(agree):
         agree(script, executions=0, reason="setting")
 
 
+def test_deterministic_algorithms_fill_memory_in_a_function_that_was_compiled_before():
+    function = cygrad.compile(lambda x: cygrad.empty(3).fill_(0) + cygrad.empty_like(x) * 0 + x)
+    x = cygrad.ones(3)
+    function(x)
+    cygrad.use_deterministic_algorithms(True)
+    try:
+        assert all(function(x).isnan().all() for _ in range(3))
+    finally:
+        cygrad.use_deterministic_algorithms(False)
+
+
 def test_results_made_in_another_inference_mode(agree):
     def function(x):
         with cygrad.inference_mode():

@@ -38,6 +38,7 @@ from cygrad._core.program.executor cimport copy_with_layout
 
 from collections import Counter
 from cygrad._core.arrays.array import HAS_DEFAULT_DEVICE, get_default_device
+from cygrad._core.creation.factories import FILLS_UNINITIALIZED
 from cygrad._core.engine.engine import GradientEdge
 from cygrad._core.graph.modes import set_grad_enabled
 from cygrad._core.table.operator import operators
@@ -941,13 +942,13 @@ cdef inline bint _has_attributes(Tensor tensor) noexcept:
     return tensor.attributes != NULL and PyDict_Size(tensor.attributes) > 0
 
 
-cdef list _default_device = HAS_DEFAULT_DEVICE
+cdef list _default_device = HAS_DEFAULT_DEVICE, _fills = FILLS_UNINITIALIZED
 
 
 cdef inline bint _is_plain(const thread_state_t *state) except -1:
     """Return whether programs support all modes of the thread."""
     return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth) and (
-        len(_default_device) == 0 or get_default_device().type == "cpu")
+        len(_fills) == 0) and (len(_default_device) == 0 or get_default_device().type == "cpu")
 
 
 def can_trace():

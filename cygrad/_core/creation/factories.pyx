@@ -128,13 +128,9 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint 
     return _place(full_tensor(sizes, 1, code, meta, "ones"), out, dtype, requires_grad, "ones")
 
 
-cdef object _fill_uninitialized = None
-
-
-def set_fill_uninitialized(function):
-    """Let a function fill the new tensors of `empty` and its relatives (None: none)."""
-    global _fill_uninitialized
-    _fill_uninitialized = function
+# At most one function, which fills the new tensors of `empty` and its relatives.
+FILLS_UNINITIALIZED = []
+cdef list _fills = FILLS_UNINITIALIZED
 
 
 @documented(_PARAMETERS)
@@ -161,8 +157,8 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     cdef Tensor made = empty_tensor(sizes, code, meta, "empty")
     if memory_format is not None and memory_format != "contiguous_format" and not meta:
         made = wrap(_array_in(memory_format, made.array, code, "empty"))
-    if _fill_uninitialized is not None and not meta:
-        _fill_uninitialized(made)
+    if len(_fills) and not meta:
+        _fills[0](made)
     return _place(made, out, dtype, requires_grad, "empty")
 
 
@@ -348,8 +344,8 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     """
     cdef bint meta = _place_of(input, device, layout, pin_memory, "empty_like")
     made = _filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like")
-    if _fill_uninitialized is not None and not meta:
-        _fill_uninitialized(made)
+    if len(_fills) and not meta:
+        _fills[0](made)
     return made
 
 
@@ -427,8 +423,8 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
     cdef object sizes = _sizes_of(args, size, "new_empty")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_empty")
     made = finish(empty_tensor(sizes, code, meta, "new_empty"), requires_grad, meta)
-    if _fill_uninitialized is not None and not meta:
-        _fill_uninitialized(made)
+    if len(_fills) and not meta:
+        _fills[0](made)
     return made
 
 
