@@ -130,18 +130,27 @@ def _bernoulli(p, q):
 
 
 def _beta(p, q):
-    return _dirichlet_of(*(cygrad.stack((one.concentration1, one.concentration0), -1) for one in (p, q)))
+    parts = ((p.concentration1, q.concentration1), (p.concentration0, q.concentration0))
+    totals = [a.double() + b.double() for a, b in zip(*parts, strict=True)]
+    first, second = (_part(a, b, totals[1] / totals[0]) for a, b in parts)
+    return first + second - gamma_divergence(*(total.to(first.dtype) for total in totals))
 
 
 def _dirichlet(p, q):
-    return _dirichlet_of(p.concentration, q.concentration)
+    a, b = p.concentration, q.concentration
+    totals = [values.double().sum(-1) for values in (a, b)]
+    parts = _part(a, b, (totals[1] / totals[0]).unsqueeze(-1))
+    return parts.sum(-1) - gamma_divergence(*(total.to(parts.dtype) for total in totals))
 
 
-def _dirichlet_of(a, b):
-    """With the totals s and t of a and b, deviances of b from a alone would cancel: those from a * t / s do not."""
-    totals = a.sum(-1), b.sum(-1)
-    scaled = a * (totals[1] / totals[0]).unsqueeze(-1)
-    return (deviance(b, scaled, scaled.log()) + gamma_divergence(a, b)).sum(-1) - gamma_divergence(*totals)
+def _part(a, b, ratio):
+    """
+    Return the part of one concentration of the divergence, with the ratio of the totals of b and a.
+
+    Deviances of b from a alone would cancel, those from a * ratio do not, but need its digits.
+    """
+    mean = a.double() * ratio
+    return deviance(b.double(), mean, mean.log()).to(a.dtype) + gamma_divergence(a, b)
 
 
 def _gamma(p, q):

@@ -6,6 +6,7 @@ from numbers import Number
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.operation_names import called_operation
+from cygrad._core.table.operator import operators
 from cygrad.nn.functional import softmax
 
 __all__ = ["broadcast_all", "clamp_probs", "deviance", "gamma_divergence", "lazy_property", "lgamma_less_digamma",
@@ -24,6 +25,8 @@ class _OfFloats(dict):
                         "with to().")
 
 
+deviance, gamma_divergence = operators.deviance, operators.gamma_divergence
+lgamma_less_digamma = operators.lgamma_less_digamma
 EPS = _OfFloats({cygrad.float16: 2.0**-10, cygrad.bfloat16: 2.0**-7, cygrad.float32: 2.0**-23,
                  cygrad.float64: 2.0**-52})
 TINY = _OfFloats({cygrad.float16: 2.0**-14, cygrad.bfloat16: 2.0**-126, cygrad.float32: 2.0**-126,
@@ -84,52 +87,6 @@ def stirling_error(x):
     w = x.reciprocal()
     s = w.square()
     return w * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s / 1188))))
-
-
-def lgamma_less_digamma(x, k):
-    """Return ``lgamma(x) - (x - k) * digamma(x) + x``."""
-    large = cygrad.where(x < LARGE, LARGE, x)
-    series = (k - 0.5) * large.log() + 0.5 * LOG_2PI + stirling_error(large) + (large - k) * _log_less_digamma(large)
-    return cygrad.where(x < LARGE, cygrad.lgamma(x) - (x - k) * cygrad.digamma(x) + x, series)
-
-
-def _log_less_digamma(x):
-    """Return ``log(x) - digamma(x)`` for x above `LARGE`."""
-    w = x.reciprocal()
-    s = w.square()
-    return w * (1 / 2 + w * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s / 132)))))
-
-
-def deviance(x, mean, log_mean):
-    """Return ``x * log(x / mean) + mean - x``, by a series in ``(x - mean) / (x + mean)`` where this is small."""
-    apart = x - mean
-    near = apart.abs() < 0.5 * x
-    inside = cygrad.where(near, mean, x)
-    far = x * cygrad.where(near, ((x - inside) / inside).log1p(), x.log() - log_mean) - apart
-    z = apart / (x + mean)
-    close = z.abs() < 0.1
-    z = cygrad.where(close, z, 0)
-    s = z.square()
-    series = 1 / 3 + s * (1 / 5 + s * (1 / 7 + s * (1 / 9 + s * (1 / 11 + s * (1 / 13 + s / 15)))))
-    return cygrad.where(close, z * (cygrad.where(close, apart, 0) + 2 * x * s * series), far)
-
-
-def gamma_divergence(x, y):
-    """
-    Return ``lgamma(y) - lgamma(x) + (x - y) * digamma(x)`` less ``deviance(y, x)``.
-
-    Below `LARGE` both gamma functions are those of x + LARGE and y + LARGE divided by products, whose logarithms have
-    deviances as well: no sum cancels where x and y are near each other.
-    """
-    small = cygrad.minimum(x, y) < LARGE
-    steps = cygrad.arange(LARGE, dtype=x.dtype)
-    a, b = x.unsqueeze(-1) + steps, y.unsqueeze(-1) + steps
-    above, other = cygrad.where(small, x + LARGE, x), cygrad.where(small, y + LARGE, y)
-    difference = other - above
-    rest = (deviance(above, other, other.log()) / (2 * above) + stirling_error(other) - stirling_error(above)
-            + difference * (_log_less_digamma(above) - 0.5 / above))
-    products = (deviance(a, b, b.log()) / a).sum(-1) + deviance(other, above, above.log()) - deviance(y, x, x.log())
-    return cygrad.where(small, products, 0) + rest
 
 
 def _log_rising(x, n):

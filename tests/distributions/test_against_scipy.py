@@ -561,3 +561,14 @@ def test_divergences_of_near_and_large_concentrations_do_not_cancel(name, a, by)
     np.testing.assert_allclose(found(divergence, a, 2 * a, a * by, 2 * a)[0], expected[0], rtol=2e-4)
     np.testing.assert_allclose(found(divergence, a, 2 * a, a * by, 2 * a, dtype=cygrad.float64), expected, rtol=1e-9)
     assert found(divergence, a, 2 * a, a, 2 * a)[0] == 0
+
+
+@pytest.mark.parametrize("values", [(0.001, 1e6, 0.00101, 1.01e6), (0.001, 1e6, 0.0011, 9.9e5),
+                                    (317936.94, 494528.81, 318351.1, 495173.0),
+                                    (190.88341, 817901.4, 190.3472, 815603.9)])
+@pytest.mark.parametrize("name", ["Beta", "Dirichlet"])
+def test_divergences_of_nearly_proportional_concentrations_keep_their_digits(name, values):
+    """The totals are rounded to double precision: of those in float32 no digit of the divergence was right."""
+    family, right = DIVERGENCES[name]
+    result = found(lambda a, b, c, d: D.kl_divergence(family(a, b), family(c, d)), *values)
+    np.testing.assert_allclose(result[0], exact(right, *values)[0], rtol=1e-3)

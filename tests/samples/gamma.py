@@ -1,5 +1,8 @@
 """Samples: the gamma function and its relatives."""
 
+import cygrad
+from cygrad._core.table.operator import operators
+
 from .sample import Sample, binary, call, fails, unary
 
 
@@ -50,6 +53,15 @@ SAMPLES = {
     "zeta": fixed_first([*binary(2, 6, 0.5, 4), call((3,), 2.0, low=2, high=5), call((3,), (3,), low=4, high=20)]),
     "igamma": fixed_first([*binary(0.5, 4), call((5,), (5,), low=10, high=30)]),
     "igammac": fixed_first([*binary(0.5, 4), call((5,), (5,), low=10, high=30)]),
+    "stirling_remainder": [*orders(0, 1, 2, 5), call(0, (3,), low=9, high=40), call(1, (3,), low=9, high=40)],
+    "lgamma_less_digamma": [call((2, 3), 1, low=0.5, high=4), call((4,), -1, low=5, high=40), call((0, 3), 2)],
+    "gamma_divergence": [*binary(0.5, 4), call((5,), (5,), low=5, high=40), call((5,), (5,), low=20, high=22)],
+    "digamma_divergence": [*binary(0.5, 4), call((5,), (5,), low=5, high=40), call((5,), (5,), low=20, high=22)],
+    "deviance": [call((9,), (9,), (9,), low=0.5, high=4), call((3,), (3,), (3,), low=20, high=22),
+                 call((2, 3), (3,), (), low=1, high=9), call((0,), (0,), (0,))],
 }
 SAMPLES["lgamma"].append(call((2,), low=20, high=80))
-HELPERS = {"gamma_density": "igamma"}
+HELPERS = {"gamma_density": "igamma", "atanh_excess": "deviance"}
+INTERNAL = ["stirling_remainder", "lgamma_less_digamma", "gamma_divergence", "digamma_divergence", "deviance"]
+WRAPPED = {name: lambda library, name=name: getattr(operators, name) if library is cygrad else None
+           for name in INTERNAL}

@@ -31,3 +31,7 @@ typedef struct {
 /* Compute n elements; steps in bytes. */
 EXPORTED void (*const table_loop)(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step,
                                   int64_t n);
+
+/* Compute f(y) - f(x), or f(y) - f(x) - (y - x) f'(x), of the function f of a table and n elements of two operands. */
+EXPORTED void (*const table_differences[2])(float_table_t *table, double (*exact)(double, double),
+                                            const char *const *operands, const int64_t *steps, char *out, int64_t n);

@@ -1,4 +1,5 @@
-/* Derivatives of the logarithm of gamma, Hurwitz's zeta function, incomplete gamma functions. */
+/* Derivatives of the logarithm of gamma, remainders of Stirling's formula, Hurwitz's zeta function, incomplete gamma
+ * functions. */
 #ifndef CYGRAD_GAMMA_FUNCTIONS_H
 #define CYGRAD_GAMMA_FUNCTIONS_H
 
@@ -118,6 +119,76 @@ static double polygamma_4(double x) { return polygamma_function(4, x); }
 static double log_gamma(double x) {
     int unused;
     return lgamma_r(x, &unused);
+}
+
+/* ---- remainders of Stirling's formula */
+
+/* The n-th derivative of lgamma(x) - x log(x) + x for x > 0. Its asymptotic series (Abramowitz and Stegun 6.1.41, 6.3.18,
+ * 6.4.11) has none of the terms of x log(x) - x, so nothing cancels; below 10 it follows powers of x, x + 1, ... */
+static double stirling_remainder(double n, double x) {
+    static const double bernoulli[] = {              /* B_2j / (2j)! */
+        1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
+        1.0 / 74724249600.0, -3617.0 / 10670622842880000.0, 43867.0 / 5109094217170944000.0,
+        -174611.0 / 802857662698291200000.0};
+    double sign = n == 1 || (n > 2 && fmod(n, 2) != 0) ? -1 : 1, a = x, sum = 0, z, factor;
+    int j;
+    if (!(x > 0)) return x == 0 ? sign * INFINITY : NAN;
+    if (n == 0 && x < 10) return log_gamma(x) - x * log(x) + x;
+    if (n == 0) {
+        z = 1 / (x * x);
+        return 0.918938533204672741780 - 0.5 * log(x) + (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680
+            - z * (1.0 / 1188 - z * (691.0 / 360360 - z * (1.0 / 156 - z * 3617.0 / 122400))))))) / x;
+    }
+    for (; a < 10 + n / 3; a += 1) sum += n == 1 ? 1 / a : n == 2 ? 1 / (a * a) : pow(a, -n);
+    if (a != x) sum += n == 1 ? log(x / a) : (pow(a, 1 - n) - pow(x, 1 - n)) / (n - 1);
+    z = 1 / a;
+    factor = n == 1 ? z : n == 2 ? z * z : pow(a, -n);
+    sum += factor / 2;
+    factor *= n * z;
+    for (j = 0; j < 10; j++) {
+        double term = bernoulli[j] * factor;
+        sum += term;
+        if (!(fabs(term) > 1e-17 * fabs(sum))) break;
+        factor *= (n + 2 * j + 1) * (n + 2 * j + 2) * (z * z);
+    }
+    return n > 2 ? sign * tgamma(n) * sum : sign * sum;
+}
+
+static double stirling_remainder_0(double x) { return stirling_remainder(0, x); }
+static double stirling_remainder_1(double x) { return stirling_remainder(1, x); }
+static double stirling_remainder_2(double x) { return stirling_remainder(2, x); }
+static double stirling_remainder_3(double x) { return stirling_remainder(3, x); }
+static double stirling_remainder_4(double x) { return stirling_remainder(4, x); }
+
+/* Nodes and weights of Gauss and Legendre in [0, 1]: between numbers within a quarter the integrals below are exact. */
+static const double legendre_nodes[] = {
+    0.0254460438286207377, 0.12923440720030278, 0.297077424311301417, 0.5, 0.702922575688698583,
+    0.87076559279969722, 0.974553956171379262};
+static const double legendre_weights[] = {
+    0.0647424830844348466, 0.139852695744638334, 0.190915025252559472, 0.208979591836734694,
+    0.190915025252559472, 0.139852695744638334, 0.0647424830844348466};
+
+static int near_each_other(double x, double y) { return fabs(y - x) < 0.25 * fmin(x, y); }
+
+/* r(y) - r(x) - (y - x) r'(x) with the remainder r = stirling_remainder(0, .) */
+static double gamma_divergence(double x, double y) {
+    double apart = y - x, sum = 0;
+    int i;
+    if (!near_each_other(x, y))
+        return stirling_remainder(0, y) - stirling_remainder(0, x) - apart * stirling_remainder(1, x);
+    if (x > 1e100) return gamma_divergence(x * 1e-80, y * 1e-80);            /* a function of y / x, its squares in range */
+    for (i = 0; i < 7; i++)
+        sum += legendre_weights[i] * (1 - legendre_nodes[i]) * stirling_remainder(2, x + legendre_nodes[i] * apart);
+    return apart * sum * apart;
+}
+
+/* r'(y) - r'(x) */
+static double digamma_divergence(double x, double y) {
+    double sum = 0;
+    int i;
+    if (!near_each_other(x, y)) return stirling_remainder(1, y) - stirling_remainder(1, x);
+    for (i = 0; i < 7; i++) sum += legendre_weights[i] * stirling_remainder(2, x + legendre_nodes[i] * (y - x));
+    return (y - x) * sum;
 }
 
 /* ---- incomplete gamma functions */

@@ -578,6 +578,14 @@ cdef extern from "primitives/gamma_functions.h" nogil:
     double polygamma_4(double)
     double zeta_function(double, double)
     double polygamma_function(double, double)
+    double stirling_remainder_0(double)
+    double stirling_remainder_1(double)
+    double stirling_remainder_2(double)
+    double stirling_remainder_3(double)
+    double stirling_remainder_4(double)
+    double stirling_remainder(double, double)
+    double gamma_divergence(double, double)
+    double digamma_divergence(double, double)
     double gamma_lower(double, double)
     double gamma_upper(double, double)
     double gamma_lower_single(double, double)
@@ -589,6 +597,8 @@ cdef extern from "primitives/float_tables.h" nogil:
         const piecewise_t *piecewise
         int bits
     void (*table_loop)(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n)
+    void (*table_differences[2])(float_table_t *table, function_of_two_t exact, char **operands, const int64_t *steps,
+                                 char *out, int64_t n)
 
 cdef extern from "primitives/polynomial_functions.h" nogil:
     ctypedef struct polynomial_t:
@@ -649,8 +659,15 @@ cdef void binary_float_loop(char **arguments, const int64_t *n, const int64_t *s
             (<float *>(arguments[0] + i * steps[0]))[0], (<float *>(arguments[1] + i * steps[1]))[0])
 
 
-cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+ctypedef struct order_tables_t:
+    function_of_two_t function     # of an order and a number; tables of the orders from `first` on
+    int first
+    float_table_t[5] tables
+
+
+cdef void order_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
     """Run elements of one order together, for orders with tables."""
+    cdef order_tables_t *of = <order_tables_t *>data
     cdef int64_t start = 0, stop
     cdef float order
     cdef char *rest[3]
@@ -661,15 +678,37 @@ cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t
             stop += 1
         rest = [arguments[0] + start * steps[0], arguments[1] + start * steps[1], arguments[2] + start * steps[2]]
         stop -= start
-        if 1 <= order <= 4 and order == <int>order:
-            table_loop(&polygamma_tables[<int>order - 1], rest[1], steps[1], rest[2], steps[2], stop)
+        if of.first <= order <= 4 and order == <int>order:
+            table_loop(&of.tables[<int>order], rest[1], steps[1], rest[2], steps[2], stop)
         else:
-            binary_float_loop(rest, &stop, steps, <void *>polygamma_function)
+            binary_float_loop(rest, &stop, steps, <void *>of.function)
         start += stop
 
 
+cdef void gamma_divergence_float_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                                      void *data) noexcept nogil:
+    table_differences[1](&stirling_tables.tables[0], gamma_divergence, arguments, steps, arguments[2], n[0])
+
+
+cdef void digamma_divergence_float_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                                        void *data) noexcept nogil:
+    table_differences[0](&stirling_tables.tables[1], digamma_divergence, arguments, steps, arguments[2], n[0])
+
+
+cdef int _enter_orders(str name, order_tables_t *of, function_of_two_t function, int first, function_t *tables,
+                       int cost) except -1:
+    """Enter a function of an order and a number, with tables of the orders up to 4."""
+    cdef int index = define(name, 2, FLOAT, cost, True, -1), order
+    of.function, of.first = function, first
+    for order in range(first, 5):
+        of.tables[order].function, of.tables[order].bits = tables[order - first], 6
+    set_entry(index, FLOAT32, order_float_loop, of, FLOAT32)
+    set_entry(index, FLOAT64, binary_loop, <void *>function, FLOAT64)
+    return 0
+
+
 cdef float_table_t[MAX_TABLES] _tables
-cdef float_table_t[4] polygamma_tables
+cdef order_tables_t polygamma_tables, stirling_tables
 cdef int _n_tables = 0
 
 
@@ -726,7 +765,7 @@ cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowes
 
 
 def _initialize():
-    cdef int index, kind
+    cdef int kind
     _enter_piecewise("i0", &bessel_i0, 20)
     _enter_piecewise("i0e", &bessel_i0e, 10)
     _enter_piecewise("i1", &bessel_i1, 20)
@@ -747,12 +786,15 @@ def _initialize():
     _enter_piecewise("digamma", &digamma_function, 30, 6)
     _enter("lgamma", log_gamma, 60, 6)
     _enter_binary("zeta", zeta_function, zeta_function, 300)
-    _enter_binary("polygamma", polygamma_function, polygamma_function, 300)
-    set_entry(define("polygamma", 2, FLOAT, 300, True, -1), FLOAT32, polygamma_float_loop, NULL, FLOAT32)
-    polygamma_tables[0].function, polygamma_tables[1].function = polygamma_1, polygamma_2
-    polygamma_tables[2].function, polygamma_tables[3].function = polygamma_3, polygamma_4
-    for index in range(4):
-        polygamma_tables[index].bits = 6
+    _enter_orders("polygamma", &polygamma_tables, polygamma_function, 1,
+                  [polygamma_1, polygamma_2, polygamma_3, polygamma_4], 300)
+    _enter_orders("stirling_remainder", &stirling_tables, stirling_remainder, 0,
+                  [stirling_remainder_0, stirling_remainder_1, stirling_remainder_2, stirling_remainder_3,
+                   stirling_remainder_4], 60)
+    _enter_binary("gamma_divergence", gamma_divergence, gamma_divergence, 150)
+    set_entry(primitive("gamma_divergence"), FLOAT32, gamma_divergence_float_loop, NULL, FLOAT32)
+    _enter_binary("digamma_divergence", digamma_divergence, digamma_divergence, 100)
+    set_entry(primitive("digamma_divergence"), FLOAT32, digamma_divergence_float_loop, NULL, FLOAT32)
     _enter_binary("igamma", gamma_lower_single, gamma_lower, 400)
     _enter_binary("igammac", gamma_upper_single, gamma_upper, 400)
     for kind in range(4):

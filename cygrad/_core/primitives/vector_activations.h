@@ -192,6 +192,16 @@ template <class T> INLINE T bessel_gap(T t) {
     return t * ((T)0.5 + t * ((T)0.125 + t * ((T)0.125 + t * ((T)(25.0 / 128) + t * near))));
 }
 
+/* (atanh(z) / z - 1) / z^2 of s = z^2 for s < 1 / 9 */
+template <class T> INLINE T atanh_excess(T s) {
+    const T rest = polynomial<T>(s, (T)1 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3);
+    if constexpr (!DOUBLE<T>)
+        return rest;
+    const T high = polynomial<T>(s, (T)1 / 33, 1.0 / 31, 1.0 / 29, 1.0 / 27, 1.0 / 25, 1.0 / 23, 1.0 / 21);
+    const T third = s * s * s;
+    return multiply_add<T>(third * third * third, high, rest);
+}
+
 template <class T> INLINE T smooth_l1(T x, T y, T beta) {
     const T a = fabs(x - y), m = a > beta ? beta : a;
     return m / beta * (a - (T)0.5 * m);       /* the quotient first: products of small numbers underflow */
