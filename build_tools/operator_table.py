@@ -17,9 +17,9 @@ CORE = Path(__file__).resolve().parent.parent / "cygrad" / "_core"
 FILE = Path("table", "rows.marshal")
 # Keys of a row at run time.
 KEYS = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
-        "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public",
-        "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method", "inplace_function", "vmap",
-        "per_sample", "numpy", "array_api")
+        "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "fits",
+        "public", "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method",
+        "inplace_function", "vmap", "per_sample", "numpy", "array_api")
 
 
 class TableError(ValueError):

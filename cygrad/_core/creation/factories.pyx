@@ -11,7 +11,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, strchr, strlen
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
 from cygrad._core.arrays.dtype cimport (
-    BOOL, INT64, UINT64, computed_in, default_complex, default_float, dtype_name, is_complex, is_floating, itemsize,
+    BOOL, INT64, UINT64, computed_in, default_complex, default_float, dtype_name, dtype_object, is_complex,
+    is_floating, itemsize,
 )
 from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, number_dtype, plain_number, read_element,
@@ -25,7 +26,7 @@ from cygrad._core.threads.grain cimport CHUNK, COMPUTED
 from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.graph.argument_errors import as_sizes
-from cygrad._core.graph.boxing import call_override
+from cygrad._core.graph.boxing import call_override, check_fits
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 
@@ -627,6 +628,8 @@ cdef object _space(object start, object end, object steps, double base, bint log
         raise NotImplementedError(f"{operation}: not implemented for bool (expected a numeric dtype)")
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
+    if not logarithmic:
+        check_fits(operation, dtype_object(code), start, end)
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     space.dtype, space.out, space.n = result.array.dtype, result.array.data, n
     space.logarithmic, space.base = logarithmic, base

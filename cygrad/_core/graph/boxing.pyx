@@ -6,15 +6,15 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, array_meta, set_arrays,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, array_meta, as_real, set_arrays,
     set_integers, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    FLOAT16, INT64, INTEGRAL, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating, is_integral,
-    is_unsigned, itemsize, promote,
+    FLOAT16, FLOAT32, INT64, INTEGRAL, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating,
+    is_integral, is_short, is_unsigned, itemsize, promote,
 )
 from cygrad._core.elementwise.copying cimport is_representable
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
@@ -25,8 +25,9 @@ from cygrad._core.graph.tensor cimport (
 )
 from cygrad._core.memory.errors cimport check, unlikely
 from cygrad._core.table.operator cimport (
-    BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
-    STRING, TENSOR, TENSORS, Operator, any_storage_only, argument_t, operator_t,
+    BOOL_, DTYPE_, FITS_HALF, FITS_INTEGER, FITS_SINGLE, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL,
+    REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS, STRING, TENSOR, TENSORS, Operator, any_storage_only, argument_t,
+    operator_t,
 )
 
 import importlib
@@ -226,6 +227,9 @@ cdef extern from "Python.h":
 
 cdef object _index = _python_operator.index
 
+cdef enum:
+    FITS = FITS_INTEGER | FITS_HALF | FITS_SINGLE
+
 
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     cdef const operator_t *op = operator.descriptor
@@ -261,7 +265,7 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
             elif given != <PyObject *>None or kind == TENSORS or not argument.optional:
                 made = _box_argument(operator, argument, <object>given, frame, i, made)
                 others |= (value.kind == ARRAY or value.kind == ARRAYS or value.kind == DTYPE
-                           or value.kind == INTEGER and kind == OPERAND and not 0 <= value.of.integer < 128)
+                           or (op.flags & FITS) != 0 and not fabs(as_real(value)) < 128)
         if not frame.overridden:
             if unlikely(others or op.flags // REFUSES_BOOL & categories):
                 _check_dtypes(op, frame)
@@ -324,7 +328,7 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
                 highest = dtype
         elif frame.values[i].kind in (ARRAYS, DTYPE) and any_storage_only(&frame.values[i], 1):
             frame.storage_only = True
-    if highest >= 0 and category(highest) == INTEGRAL and op.name in _selections:
+    if highest >= 0 and op.flags & FITS:
         _check_range(op, frame)
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
@@ -337,23 +341,42 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
                               f"dtype that is {accepted}). Convert with to() first.")
 
 
-_selections = frozenset([b"clamp_between", b"clamp_max", b"clamp_min", b"where"])
-
-
 cdef int _check_range(const operator_t *op, frame_t *frame) except -1:
-    """Raise an error if a number does not fit the integer dtype of the result, to which it would wrap around."""
-    cdef int i, dtype = -1
+    """Raise an error if a number is out of the range of the dtype in which it is computed (see FITS_INTEGER)."""
+    cdef int i, dtype = -1, kind = OPERAND
+    cdef bint floating = False
     for i in range(frame.n):
-        if frame.values[i].kind == REAL or frame.values[i].kind == COMPLEX:
-            return 0
+        floating |= frame.values[i].kind == REAL or frame.values[i].kind == COMPLEX
+        if op.arguments[i].kind == NUMBER:          # operands wrap around then, as in add
+            kind = NUMBER
         if frame.values[i].kind == ARRAY:
             dtype = frame.values[i].of.array.dtype if dtype < 0 else promote(dtype, frame.values[i].of.array.dtype)
+    if not op.flags & (FITS_INTEGER if category(dtype) <= INTEGRAL else FITS_SINGLE):
+        return 0
+    if is_short(dtype) and category(dtype) > INTEGRAL and not op.flags & FITS_HALF:
+        dtype = FLOAT32
+    if floating and category(dtype) <= INTEGRAL and not (kind == NUMBER and op.flags & FITS_HALF):
+        return 0                                    # so is the result
     for i in range(frame.n):
-        if frame.values[i].kind == INTEGER and not is_representable(&frame.values[i], dtype):
-            raise RuntimeError(f"{called_operation(op.name.decode())}: value cannot be converted to type "
-                               f"{dtype_name(dtype).decode()} without overflow (got {frame.values[i].of.integer}). "
-                               "Choose a wider dtype.")
+        if INTEGER <= frame.values[i].kind <= REAL and op.arguments[i].kind == kind:
+            _check_fits(op.name.decode(), &frame.values[i], dtype)
     return 0
+
+
+cdef int _check_fits(str operation, const value_t *value, int dtype) except -1:
+    if is_representable(value, dtype):
+        return 0
+    number = plain_object(value)
+    raise RuntimeError(f"{called_operation(operation)}: value cannot be converted to type "
+                       f"{dtype_name(dtype).decode()} without overflow (got {number}). Choose a wider dtype.")
+
+
+def check_fits(str operation, object dtype, *numbers):
+    """Raise RuntimeError if a number is out of the range of a dtype."""
+    cdef value_t value
+    for number in numbers:
+        if box_number(number, &value) and value.kind <= REAL:
+            _check_fits(operation, &value, dtype_code(dtype, operation))
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])

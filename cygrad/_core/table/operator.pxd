@@ -39,6 +39,10 @@ ctypedef enum flag_t:
     MOVES = 4096          # the kernel only moves elements, so it accepts them directly
     MIXED = 8192          # floating arguments may have several such dtypes; the first result has that of the first
     PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise expression (known when compiled)
+    # Numbers must be in the range of the common dtype of the tensors (key `fits`):
+    FITS_INTEGER = 1 << 21     # if it is an integer
+    FITS_HALF = 1 << 22        # if it has 16 bits, else in that of float32
+    FITS_SINGLE = 1 << 23      # if it is floating
 
 ctypedef struct argument_t:
     const char *name

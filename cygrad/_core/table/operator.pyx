@@ -328,6 +328,8 @@ cdef Operator inplace_form(Operator functional):
 # Values of the key `autocast`, and their flags: see dispatch/operator_modes.pxd.
 AUTOCAST = {None: 0, "lower": 1 << 17, "float32": 1 << 18, "meet": 1 << 19}
 COUNTS_ARGUMENTS = 1 << 20          # see graph/boxing.pxd
+# Values of the key `fits`.
+FITS = {"integer": FITS_INTEGER, "half": FITS_HALF, "single": FITS_SINGLE}
 # Values of the key `dtypes`.
 REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
 
@@ -348,7 +350,8 @@ cdef int _describe(Operator made, dict row) except -1:
                 | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
                 | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT)
                 | (MOVES if row["moves"] else 0) | (MIXED if row["mixed"] else 0)
-                | AUTOCAST[row["autocast"]] | (COUNTS_ARGUMENTS if row["zeros"] else 0))
+                | AUTOCAST[row["autocast"]] | (COUNTS_ARGUMENTS if row["zeros"] else 0)
+                | sum([FITS[name] for name in row["fits"]]))
     if row["forward"] is not None:
         for name, flag in REFUSALS.items():
             if name not in row["dtypes"]:

@@ -21,8 +21,8 @@ KEYS = {
     "returns": str, "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool,
     "method": bool, "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
-    "autocast": str, "zeros": bool, "overloads": dict, "vmap": str, "per_sample": (dict, str), "numpy": list,
-    "array_api": str,
+    "autocast": str, "zeros": bool, "fits": str, "overloads": dict, "vmap": str, "per_sample": (dict, str),
+    "numpy": list, "array_api": str,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "index_put", "elementwise", "transpose")
@@ -33,6 +33,7 @@ RULE = re.compile(r"[a-z_]+\.[a-z_]+")
 # Arguments that count dimensions.
 DIMS = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "source", "destination"}
 DTYPES = ("bool", "integer", "real", "complex")
+FITS = ("integer", "half", "single")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
                       r"\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?", re.DOTALL)
@@ -182,9 +183,10 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
         "view": row.get("view", False), "inplace": bool(row.get("inplace")), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
-        "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
+        "dtypes": _words("dtypes", DTYPES, row.get("dtypes", "all")), "jvp": _jvp(row),
         "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
         "autocast": row.get("autocast"), "zeros": row.get("zeros", False),
+        "fits": _words("fits", FITS, row["fits"]) if "fits" in row else (),
         "public": public, "alias": tuple(row.get("alias", ())), "variadic": row.get("variadic", False),
         "overloads": row.get("overloads"), "vmap": _vmap(row, arguments), "per_sample": _per_sample(row, formulas),
         **_foreign_names(row, arguments), **_places(row, arguments),
@@ -272,12 +274,12 @@ def _foreign_names(row: dict, arguments: tuple[Argument, ...]) -> dict:
     return {"numpy": names, "array_api": row.get("array_api")}
 
 
-def _dtypes(text: str) -> tuple[str, ...]:
-    """Return the kinds of dtypes that an operator supports, after promotion of its arguments."""
-    words = DTYPES if text == "all" else tuple(text.split(", "))
-    if unknown := [word for word in words if word not in DTYPES]:
-        raise RowError(f"'dtypes' has an unknown word (got {unknown[0]!r}, expected 'all' or some of "
-                       f"'{', '.join(DTYPES)}')")
+def _words(key: str, known: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the words of a key, such as the kinds of dtypes that an operator supports."""
+    words = known if text == "all" else tuple(text.split(", "))
+    if unknown := [word for word in words if word not in known]:
+        raise RowError(f"{key!r} has an unknown word (got {unknown[0]!r}, expected 'all' or some of "
+                       f"'{', '.join(known)}')")
     return words
 
 

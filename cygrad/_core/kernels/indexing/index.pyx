@@ -10,13 +10,13 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, is_number,
+    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, REAL, array_empty, array_empty_like, array_t, as_real, is_number,
     register_kernel, release, retain, set_array, shape_text, share_memory, value_t,
 )
-from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
+from cygrad._core.arrays.dtype cimport BOOL, COMPLEX128, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
 from cygrad._core.elementwise.copying cimport (
-    ADD, READ, SKIP, TAKE, WRITE, add_after, add_before, as_contiguous, begin_nest, broadcast_shape, broadcasts_to,
-    copy_into, fill, move_along, move_by_offsets, move_t, nest_of_offsets_t,
+    ADD, READ, SKIP, TAKE, WRITE, add_after, add_before, as_contiguous, as_dtype, begin_nest, broadcast_shape,
+    broadcasts_to, copy_into, fill, is_representable, move_along, move_by_offsets, move_t, nest_of_offsets_t,
 )
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integer_argument,
@@ -452,6 +452,27 @@ cdef int _indexed(const char *operation, move_t move, const value_t *arguments, 
     return array_result(result, &results[0]) if status == OK else status
 
 
+cdef int _check_fits(const char *operation, const value_t *given, int dtype) noexcept nogil:
+    """Check that a number, or the element of a 0-dim array, is in the range of a dtype."""
+    cdef value_t value
+    cdef array_t *wide
+    if given.kind != ARRAY:
+        value = given[0]
+    elif given.of.array.dtype == dtype or dtype == INT64 and is_integral(given.of.array.dtype):
+        return OK
+    else:
+        wide = as_dtype(given.of.array, COMPLEX128)
+        if wide == NULL:
+            return MEMORY_ERROR
+        value.kind, value.of.real = REAL, (<double *>wide.data)[0]
+        release(wide)
+    if is_representable(&value, dtype):
+        return OK
+    snprintf(message(), MESSAGE, b"%s: value cannot be converted to type %s without overflow (got %.17g). Choose a "
+             b"wider dtype.", operation, dtype_name(dtype), as_real(&value))
+    return RUNTIME_ERROR
+
+
 cdef int scalar_array(const char *operation, const value_t *value, int dtype, array_t **scalar) noexcept nogil:
     cdef int status = OK
     cdef bint complex_value
@@ -467,9 +488,10 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
         snprintf(message(), MESSAGE, b"%s: a complex value cannot be cast to a real dtype (expected a value for %s).",
                  operation, dtype_name(dtype))
         return RUNTIME_ERROR
-    scalar[0] = array_empty(dtype, 0, NULL)
+    status = _check_fits(operation, value, dtype)
+    scalar[0] = array_empty(dtype, 0, NULL) if status == OK else NULL
     if scalar[0] == NULL:
-        return MEMORY_ERROR
+        return status or MEMORY_ERROR
     status = copy_into(scalar[0], value.of.array) if value.kind == ARRAY else fill(scalar[0], value)
     if status != OK:
         release(scalar[0])

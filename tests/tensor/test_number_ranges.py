@@ -1,0 +1,113 @@
+"""Numbers out of the range of the dtype in which they are computed raise an error instead of wrapping around."""
+
+import pytest
+
+import cygrad
+import cygrad.nn.functional as F
+
+BELOW = {cygrad.uint8: 255, cygrad.int8: 127, cygrad.int16: 2**15 - 1, cygrad.int32: 2**31 - 1}
+MASK = [True, False, True]
+INDEX = [0, 2]
+INTEGER = {
+    "hardtanh": lambda x, n: F.hardtanh(x, 0, n),
+    "hardtanh_": lambda x, n: F.hardtanh_(x, 0, n),
+    "pow": lambda x, n: x.pow(n),
+    "pow_": lambda x, n: x.pow_(n),
+    "**": lambda x, n: x ** n,
+    "clamp": lambda x, n: x.clamp(0, n),
+    "clamp_": lambda x, n: x.clamp_(max=n),
+    "where": lambda x, n: cygrad.where(cygrad.tensor(MASK), x, n),
+    "add": lambda x, n: x.add(x, alpha=n),
+    "add_": lambda x, n: x.add_(x, alpha=n),
+    "sub": lambda x, n: cygrad.sub(x, x, alpha=n),
+    "rsub": lambda x, n: cygrad.rsub(x, x, alpha=n),
+    "addcmul": lambda x, n: cygrad.addcmul(x, x, x, value=n),
+    "addmm": lambda x, n: cygrad.addmm(x[None], x[:1, None], x[None], alpha=n),
+    "addmm beta": lambda x, n: cygrad.addmm(x[None], x[:1, None], x[None], beta=n),
+    "addmv": lambda x, n: cygrad.addmv(x, x[:, None], x[:1], alpha=n),
+    "addr": lambda x, n: cygrad.addr(x[None], x[:1], x, beta=n),
+    "baddbmm": lambda x, n: cygrad.baddbmm(x[None, None], x[None, :1, None], x[None, None], alpha=n),
+    "addbmm": lambda x, n: cygrad.addbmm(x[None], x[None, :1, None], x[None, None], beta=n),
+    "index_add": lambda x, n: x.index_add(0, cygrad.tensor(INDEX), x[:2], alpha=n),
+    "masked_fill of a tensor": lambda x, n: x.masked_fill(cygrad.tensor(MASK), cygrad.tensor(n)),
+    "masked_fill_ of a tensor": lambda x, n: x.masked_fill_(cygrad.tensor(MASK), cygrad.tensor(n)),
+    "index_fill of a tensor": lambda x, n: x.index_fill(0, cygrad.tensor(INDEX), cygrad.tensor(n)),
+    "pad": lambda x, n: F.pad(x, (1, 1), value=n),
+    "linspace": lambda x, n: cygrad.linspace(0, n, 3, dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", BELOW)
+@pytest.mark.parametrize("name", INTEGER)
+def test_numbers_out_of_the_range_of_integers_are_refused(name, dtype):
+    x = cygrad.ones(3, dtype=dtype)
+    limit = BELOW[dtype]
+    assert INTEGER[name](x.clone(), limit).dtype is dtype
+    for number in (limit + 1, 2**40):
+        with pytest.raises(RuntimeError, match=f"{name.split()[0].strip('*_')}.*value cannot be converted to type "
+                                               f".* without overflow .got {number}"):
+            INTEGER[name](x, number)
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_fractions_out_of_the_range_of_integers_are_refused():
+    x = cygrad.ones(3, dtype=cygrad.uint8)
+    with pytest.raises(RuntimeError, match=r"hardtanh.*without overflow"):
+        F.hardtanh(x, 0, 3e5)
+    with pytest.raises(RuntimeError, match=r"masked_fill.*without overflow"):
+        x.masked_fill(cygrad.tensor(MASK), cygrad.tensor(float("inf")))
+
+
+@pytest.mark.parametrize("function", [cygrad.add, cygrad.sub, cygrad.rsub, cygrad.mul])
+def test_operands_of_sums_wrap_around_as_elements_do(function):
+    x = cygrad.ones(3, dtype=cygrad.uint8)
+    assert function(x, 300).tolist() == function(x, cygrad.tensor(300 % 256, dtype=cygrad.uint8)).tolist()
+
+
+def test_powers_of_integers_with_fractions_are_floating():
+    assert cygrad.full((1,), 4, dtype=cygrad.uint8).pow(300.5).item() == float("inf")
+
+
+ELEMENTS = {
+    "clamp": lambda x, n: x.clamp(n),
+    "clamp_": lambda x, n: x.clamp_(max=n),
+    "hardtanh": lambda x, n: F.hardtanh(x, -n, n),
+    "threshold": lambda x, n: F.threshold(x, 0, n),
+    "pad": lambda x, n: F.pad(x, (1, 1), value=n),
+    "masked_fill of a tensor": lambda x, n: x.masked_fill(cygrad.tensor(MASK), cygrad.tensor(n, dtype=cygrad.float64)),
+    "index_fill of a tensor": lambda x, n: x.index_fill(
+        0, cygrad.tensor(INDEX), cygrad.tensor(n, dtype=cygrad.float64)),
+    "fill_": lambda x, n: x.fill_(n),
+    "full_like": lambda x, n: cygrad.full_like(x, n),
+    "linspace": lambda x, n: cygrad.linspace(0, n, 3, dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(cygrad.float16, 65504.0), (cygrad.bfloat16, 3.38e38),
+                                              (cygrad.float32, 3.4e38)])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_out_of_the_range_of_floats_are_refused(name, dtype, large):
+    x = cygrad.ones(3, dtype=dtype)
+    assert ELEMENTS[name](x.clone(), large).isfinite().all()
+    if "linspace" not in name:
+        ELEMENTS[name](x.clone(), float("inf"))                  # infinities are asked for
+    with pytest.raises(RuntimeError, match=r"value cannot be converted to type .* without overflow"):
+        ELEMENTS[name](x, large * 1.1)
+
+
+@pytest.mark.parametrize("name", ["add", "addcmul", "addcdiv", "leaky_relu", "elu", "softplus", "lerp", "where"])
+def test_factors_out_of_the_range_of_single_precision_are_refused(name):
+    x = cygrad.zeros(3)
+    calls = {"add": lambda n: x.add(x, alpha=n), "addcmul": lambda n: x.addcmul(x, x, value=n),
+             "addcdiv": lambda n: x.addcdiv(x, x + 1, value=n), "leaky_relu": lambda n: F.leaky_relu(x, n),
+             "elu": lambda n: F.elu(x, n), "softplus": lambda n: F.softplus(x, n), "lerp": lambda n: x.lerp(x, n),
+             "where": lambda n: cygrad.where(x > 0, x, n)}
+    assert not calls[name](3e38).isnan().any()
+    with pytest.raises(RuntimeError, match=rf"{name}.*without overflow"):
+        calls[name](1e39)
+
+
+def test_factors_of_16_bit_floats_are_those_of_single_precision():
+    x = cygrad.full((1,), 2.0**-10, dtype=cygrad.float16)
+    assert x.add(x, alpha=2.0**20).item() == 1024
+    assert x.pow(1e6).item() == 0
