@@ -18,7 +18,7 @@ ctypedef struct array_t:
     uint8_t own_version   # `version` has its own refcount, is not embedded in the storage
     uint8_t array_api     # promoted by the rules of the array API standard
     uint8_t detached      # detach_() removed its Tensor from the graph
-    uint8_t unused
+    uint8_t is_gradient   # its Tensor is, or was, the gradient of a leaf
     int64_t size          # number of elements
     char *data            # first element
     storage_t *storage    # NULL: metadata only (shape and dtype of an array that was not saved)

@@ -47,7 +47,7 @@ cdef inline array_t *_allocate_array(int dtype, int ndim) noexcept nogil:
     array.count = 1
     array.dtype = dtype
     array.ndim = ndim
-    array.own_version = array.array_api = array.detached = array.unused = False
+    array.own_version = array.array_api = array.detached = array.is_gradient = False
     array.data = NULL
     array.storage = NULL
     array.version = NULL

@@ -173,8 +173,8 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
     if replaced.tensor == <void *>tensor:
         replaced.tensor = NULL
     unlock_lending(replaced)
-    if (replaced.count > 1 and (tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad)
-            and replaced.dtype == array.dtype):
+    if replaced.is_gradient and replaced.count > 1 and replaced.dtype == array.dtype and (
+            tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad):
         _replace_gradient(tensor, replaced)
     release(replaced)
 
@@ -298,6 +298,7 @@ cdef Tensor _known_gradient(Tensor leaf):
     elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
         if any_unusual and value.tensor == NULL:
             propagate_array_api(value, leaf.array)
+        value.is_gradient = True
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
             gc_track_all()
@@ -336,6 +337,7 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
     with cython.critical_section(leaf):
         array = NULL if value is None else held_array(value)
         if value is not None:
+            array.is_gradient = True
             slot_of(value, b"grad")                    # marks it as known to the graph, see `set_node`
         sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
         lock_patiently(&slot.lock)
