@@ -154,7 +154,7 @@ class Beta(ExponentialFamily):
         return cygrad.lgamma(x) + cygrad.lgamma(y) - cygrad.lgamma(x + y)
 
 
-# Both differences cancel for large x, where the first terms of their series suffice.
+# Differences cancel for large x, where the first terms of their series suffice.
 def _log_gamma_ratio(x):
     """``lgamma(x + 0.5) - lgamma(x) - 0.5 * log(x)``."""
     w = x.clamp(min=LARGE).reciprocal()
@@ -162,11 +162,13 @@ def _log_gamma_ratio(x):
     return cygrad.where(x < LARGE, cygrad.lgamma(x + 0.5) - cygrad.lgamma(x) - 0.5 * x.log(), series)
 
 
-def _digamma_step(x):
-    """``digamma(x + 0.5) - digamma(x)``."""
+def _student_entropy(x):
+    """``(x + 0.5) * (digamma(x + 0.5) - digamma(x)) - _log_gamma_ratio(x)``."""
     w = x.clamp(min=LARGE).reciprocal()
-    series = w * (1 / 2 + w * (1 / 8 + w.square() * (-1 / 64 + w.square() * (1 / 128 - w.square() * 17 / 2048))))
-    return cygrad.where(x < LARGE, cygrad.digamma(x + 0.5) - cygrad.digamma(x), series)
+    series = 1 / 2 + w * (1 / 2 + w * (1 / 16 + w * (-1 / 48 + w * (-1 / 128 + w * (
+        3 / 320 + w * (1 / 256 + w * (-17 / 1792 - w * 17 / 4096)))))))
+    plain = (x + 0.5) * (cygrad.digamma(x + 0.5) - cygrad.digamma(x)) - _log_gamma_ratio(x)
+    return cygrad.where(x < LARGE, plain, series)
 
 
 class StudentT(Parametric):
@@ -210,8 +212,7 @@ class StudentT(Parametric):
         return _log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * tails - self.scale.log() - 0.5 * LOG_2PI
 
     def entropy(self):
-        half = 0.5 * self.df
-        return (self.scale.log() + (half + 0.5) * _digamma_step(half) + 0.5 * LOG_2PI - _log_gamma_ratio(half))
+        return self.scale.log() + _student_entropy(0.5 * self.df) + 0.5 * LOG_2PI
 
 
 class FisherSnedecor(Parametric):

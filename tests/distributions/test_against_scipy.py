@@ -572,3 +572,21 @@ def test_divergences_of_nearly_proportional_concentrations_keep_their_digits(nam
     family, right = DIVERGENCES[name]
     result = found(lambda a, b, c, d: D.kl_divergence(family(a, b), family(c, d)), *values)
     np.testing.assert_allclose(result[0], exact(right, *values)[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("df", [0.1, 1.0, 39.0, 41.0, 1e3, 1e6, 1e9])
+def test_derivatives_of_the_entropy_of_student_t(df):
+    """Up to the third; with many degrees of freedom it is that of a normal distribution and 1 / df."""
+    def entropy(v):
+        half = v / 2
+        return ((half + 0.5) * (PSI(half + 0.5) - PSI(half)) + mpmath.log(v) / 2
+                + mpmath.loggamma(half) + mpmath.log(mpmath.pi) / 2 - mpmath.loggamma(half + 0.5))
+    with mpmath.workdps(80):
+        right = [float(mpmath.diff(entropy, float(np.float32(df)), order, h=mpmath.mpf(10) ** -15 * df))
+                 for order in range(4)]
+    for dtype, rtol in ((cygrad.float32, 2e-4), (cygrad.float64, 1e-9)):
+        x = cygrad.tensor(float(np.float32(df)), dtype=dtype, requires_grad=True)
+        results = [D.StudentT(x).entropy()]
+        for _ in range(3):
+            results += cygrad.autograd.grad(results[-1], x, create_graph=True)
+        np.testing.assert_allclose([result.item() for result in results], right, rtol=rtol)

@@ -559,3 +559,58 @@ def test_tangents_of_complex_functions_at_zero_are_not_nan(function):
     def slope(x):
         return cygrad.func.vjp(function, x)[1](cygrad.ones_like(function(x)))[0]
     assert not cygrad.func.jvp(slope, (zero,), (one,))[1].isnan().any()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [(cygrad.float32, 92.0), (cygrad.float32, 100.0), (cygrad.float64, 714.0),
+                                              (cygrad.float32, 700.0), (cygrad.float64, 1e5)])
+def test_third_derivatives_of_bessel_functions_that_overflow_are_infinite(dtype, value):
+    inf = float("inf")
+    assert derivatives(special.i0, value, dtype) == derivatives(special.i1, value, dtype) == [inf] * 3
+    assert derivatives(special.i0, -value, dtype) == [-inf, inf, -inf]
+    assert derivatives(special.i1, -value, dtype) == [inf, -inf, inf]
+
+
+def test_second_derivatives_of_i1_where_its_gradient_is_zero():
+    """Of ``(i1(x) - i1(3)) ** 2 / 2`` at 3: the square of the slope."""
+    x = cygrad.tensor(3.0, dtype=cygrad.float64, requires_grad=True)
+    loss = (special.i1(x) - special.i1(x).detach()).square() / 2
+    first, = cygrad.autograd.grad(loss, x, create_graph=True)
+    slope = (special.i0(x) - special.i1(x) / x).item()
+    assert first.item() == 0
+    np.testing.assert_allclose(cygrad.autograd.grad(first, x)[0].item(), slope**2)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("value", [0.0, 1e-30, 1e-3, 0.25, 0.9, 1.0])
+@pytest.mark.parametrize("eps", [None, 0.0])
+def test_derivatives_of_logit_next_to_its_poles(dtype, value, eps):
+    x = cygrad.tensor(value, dtype=dtype).item()
+    with np.errstate(divide="ignore", over="ignore"):
+        low, high = np.array([x, 1 - x]) if dtype is cygrad.float64 else np.float32([x, 1 - x])
+        right = [1 / low + 1 / high, 1 / high**2 - 1 / low**2, 2 / low**3 + 2 / high**3]
+    np.testing.assert_allclose(derivatives(lambda x: cygrad.logit(x, eps), value, dtype), right, rtol=1e-5)
+
+
+def dense(function, x, orders):
+    """Return the derivatives of a function of a vector, as nested lists of numbers."""
+    if orders == 0:
+        return function(x).item()
+    derivative = cygrad.func.jacrev
+    for _ in range(orders):
+        function = derivative(function)
+    return function(x).tolist()
+
+
+@pytest.mark.parametrize("values", [(2.0, 3.0, 4.0, 5.0), (0.0, 3.0, 4.0, 5.0), (0.0, 0.0, 4.0, 5.0),
+                                    (0.0, 0.0, 0.0, 5.0), (0.0, 0.0, 0.0, 0.0)])
+@pytest.mark.parametrize("orders", [0, 1, 2, 3])
+def test_derivatives_of_products_by_index_are_those_of_products_where_elements_are_zero(values, orders):
+    x = cygrad.tensor(values, dtype=cygrad.float64)
+    index = cygrad.zeros(4, dtype=cygrad.int64)
+    ones = cygrad.ones(1, dtype=cygrad.float64)
+    expected = dense(lambda x: x.prod(), x, orders)
+    for function in (lambda x: ones.scatter_reduce(0, index, x, "prod")[0],
+                     lambda x: ones.scatter_reduce(0, index, x, "prod", include_self=False)[0],
+                     lambda x: ones.index_reduce(0, index, x, "prod")[0],
+                     lambda x: x[:1].scatter_reduce(0, index[1:], x[1:], "prod")[0]):
+        np.testing.assert_allclose(dense(function, x, orders), expected, rtol=1e-14, atol=1e-13)
