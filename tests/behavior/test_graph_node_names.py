@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 CALLS = {
     "cast": lambda t, f, x: x.to(t.float64), "copy": lambda t, f, x: t.zeros(2, 2).copy_(x),
     "reshape": lambda t, f, x: x.reshape(4), "flatten": lambda t, f, x: x.flatten(),
-    "square": lambda t, f, x: x.square(),
+    "square": lambda t, f, x: x.square(), "contiguous": lambda t, f, x: x.t().contiguous(),
+    "add alpha": lambda t, f, x: t.add(x, x, alpha=2), "sub alpha": lambda t, f, x: t.sub(x, x, alpha=2),
     "pow": lambda t, f, x: x.pow(x), "trunc": lambda t, f, x: t.div(x, 2, rounding_mode="trunc"),
     "floor": lambda t, f, x: t.div(x, 2, rounding_mode="floor"), "degrees": lambda t, f, x: t.rad2deg(x),
     "i0e": lambda t, f, x: t.special.i0e(x), "i1e": lambda t, f, x: t.special.i1e(x),
