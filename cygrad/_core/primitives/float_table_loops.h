@@ -34,7 +34,7 @@ static void table_loop(float_table_t *table, const char *x_of, int64_t x_step, c
 /* f(y) - f(x), less (y - x) f'(x) if `order` is 2: a divided difference of the polynomial of x where both are so near each
  * other that the difference would cancel. `exact` computes elements that are not interpolated. */
 template <int order>
-static void table_difference(float_table_t *table, double (*exact)(double, double), const char *const *operands,
+static void table_difference(float_table_t *table, double (*exact)(double, double), char **operands,
                              const int64_t *steps, char *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float x = *(const float *)(operands[0] + i * steps[0]), y = *(const float *)(operands[1] + i * steps[1]);

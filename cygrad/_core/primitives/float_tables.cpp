@@ -92,5 +92,5 @@ static const table_segment_t *find_segment(float_table_t *table, int index, tabl
 
 void (*const table_loop)(float_table_t *, const char *, int64_t, char *, int64_t, int64_t) = DISPATCH(table_loop);
 
-void (*const table_differences[2])(float_table_t *, double (*)(double, double), const char *const *, const int64_t *, char *,
+void (*const table_differences[2])(float_table_t *, double (*)(double, double), char **, const int64_t *, char *,
                                    int64_t) = {DISPATCH(table_difference<1>), DISPATCH(table_difference<2>)};

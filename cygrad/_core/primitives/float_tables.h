@@ -34,4 +34,4 @@ EXPORTED void (*const table_loop)(float_table_t *table, const char *x, int64_t x
 
 /* Compute f(y) - f(x), or f(y) - f(x) - (y - x) f'(x), of the function f of a table and n elements of two operands. */
 EXPORTED void (*const table_differences[2])(float_table_t *table, double (*exact)(double, double),
-                                            const char *const *operands, const int64_t *steps, char *out, int64_t n);
+                                            char **operands, const int64_t *steps, char *out, int64_t n);
