@@ -230,11 +230,11 @@ def _best_pair(operands, output, sizes):
     return best[1:]
 
 
-def _ends_with_first(output, a, b, sizes):
+def _ends_with_first(output, operands, sizes):
     """Return whether the output is a product of rows of the second operand by columns of the first one."""
-    first, second = set(a.labels), set(b.labels)
+    first, second = (set(operand.labels) for operand in operands)
     return (bool(output) and output[-1] in first - second and sizes[output[-1]] >= MIN_COLUMNS
-            and not (second - first).isdisjoint(output) and b.labels[-1] in first - set(output))
+            and not (second - first).isdisjoint(output) and operands[1].labels[-1] in first - set(output))
 
 
 @documented()
@@ -289,7 +289,7 @@ def _planned(inputs, output, shapes):
     operands = [_without_broadcast(plan, operand, shape, sizes) for operand, shape in operands]
     while len(operands) > 1:
         i, j, others = _best_pair(operands, output, sizes)
-        if len(operands) == 2 and _ends_with_first(output, *operands, sizes):
+        if len(operands) == 2 and _ends_with_first(output, operands, sizes):
             i, j = j, i
         result = _contract(plan, operands[i], operands[j], others, sizes)
         operands = [operand for k, operand in enumerate(operands) if k not in (i, j)] + [result]
