@@ -111,3 +111,14 @@ def test_factors_of_16_bit_floats_are_those_of_single_precision():
     x = cygrad.full((1,), 2.0**-10, dtype=cygrad.float16)
     assert x.add(x, alpha=2.0**20).item() == 1024
     assert x.pow(1e6).item() == 0
+
+
+@pytest.mark.parametrize("key", [0, slice(None), [0, 1], cygrad.tensor([True, False, True])])
+def test_assigned_numbers_round_to_infinity_in_short_floats(key):
+    for number, dtype in ((-1e9, cygrad.float16), (70000, cygrad.float16), (1e39, cygrad.bfloat16)):
+        x = cygrad.ones(3, dtype=dtype)
+        x[key] = number
+        assert x[key].isinf().all() and (x[key] > 0).all() == (number > 0)
+    x = cygrad.ones(3, dtype=cygrad.float16)
+    x[key] = 65510                                         # out of the range, too, but nearer to its end
+    assert (x[key] == 65504).all()

@@ -20,7 +20,9 @@ from cygrad._core.arrays.array cimport (
     INTEGERS, MAX_DIMS, array_from_numpy, array_t, array_view, find_kernel, kernel_t, register_kernel, release,
     replace_version, retain, value_t,
 )
-from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, dtype_object, is_complex, is_integral
+from cygrad._core.arrays.dtype cimport (
+    BOOL, FLOAT64, INT64, UINT8, dtype_name, dtype_object, is_complex, is_integral, is_short,
+)
 from cygrad._core.creation.creation cimport full_tensor, ndarray_over, plain_number, tensor_from
 from cygrad._core.dispatch.dispatch cimport call, call_inplace, call_with_integers
 from cygrad._core.elementwise.elementwise cimport copy_into, fill
@@ -468,11 +470,15 @@ cdef object getitem(Tensor self, object key):
 # ---- assignment ----------------------------------------------------------------------------------
 
 cdef Tensor _assigned_value(Tensor self, object value):
-    """Convert the value to write to a Tensor; numbers in the dtype of `self`."""
+    """Convert the value to write to a Tensor; numbers in the dtype of `self`, which float16 rounds to infinity."""
+    cdef int dtype = self.array.dtype
     if isinstance(value, Tensor):
         return <Tensor>value
     if isinstance(value, (float, int, complex, np.generic)):
-        return full_tensor((), plain_number(value, "setitem"), self.array.dtype, False, "setitem")
+        value = plain_number(value, "setitem")
+        if is_short(dtype) and isinstance(value, (float, int)):
+            return full_tensor((), value, FLOAT64, False, "setitem").to(dtype_object(dtype))
+        return full_tensor((), value, dtype, False, "setitem")
     if isinstance(value, (list, tuple, range, np.ndarray)):
         return tensor_from(value, self.array.dtype, "setitem")
     raise TypeError(f"setitem: cannot assign a {type(value).__name__} to elements of a tensor (expected a number, "
