@@ -124,7 +124,8 @@ static double log_gamma(double x) {
 /* ---- remainders of Stirling's formula */
 
 /* The n-th derivative of lgamma(x) - x log(x) + x for x > 0. Its asymptotic series (Abramowitz and Stegun 6.1.41, 6.3.18,
- * 6.4.11) has none of the terms of x log(x) - x, so nothing cancels; below 10 it follows powers of x, x + 1, ... */
+ * 6.4.11) has none of the terms of x log(x) - x, so nothing cancels; below 10 it follows powers of x, x + 1, ... Beyond
+ * n = 20, where sums underflow before results, nan. */
 static double stirling_remainder(double n, double x) {
     static const double bernoulli[] = {              /* B_2j / (2j)! */
         1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
@@ -132,7 +133,8 @@ static double stirling_remainder(double n, double x) {
         -174611.0 / 802857662698291200000.0};
     double sign = n == 1 || (n > 2 && fmod(n, 2) != 0) ? -1 : 1, a = x, sum = 0, z, factor;
     int j;
-    if (!(x > 0)) return x == 0 ? sign * INFINITY : NAN;
+    if (!(n >= 0 && n <= 20 && x >= 0)) return NAN;
+    if (x == 0) return sign * INFINITY;
     if (n == 0 && x < 10) return log_gamma(x) - x * log(x) + x;
     if (n == 0) {
         z = 1 / (x * x);

@@ -46,6 +46,17 @@ def test_remainders_are_exact_to_some_units(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", EPS)
+def test_remainders_of_high_order_are_exact_or_nan(dtype):
+    x = cygrad.tensor([0.5, 3.0, 40.0, 1e3], dtype=dtype)
+    for n in (10, 20):
+        found = operators.stirling_remainder(n, x.double())
+        assert_close(found[found.isfinite()], lambda x, n=n: remainder(n, x), 1e5, x[found.isfinite()])
+        assert found[1:].isfinite().all()
+    for n in (21, 10**9, 2**62, -1):
+        assert operators.stirling_remainder(n, x).isnan().all()
+
+
+@pytest.mark.parametrize("dtype", EPS)
 def test_divergences_of_near_and_far_numbers_do_not_cancel(dtype):
     x, y = (operand.requires_grad_() for operand in arguments(dtype))
     found = operators.gamma_divergence(x, y)
