@@ -5,7 +5,7 @@ from math import prod
 
 from cygrad._core.arrays.dtype import promote_types
 from cygrad._core.graph.argument_errors import as_dim
-from cygrad._core.graph.boxing import check_fits
+from cygrad._core.graph.boxing import check_numbers
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -46,7 +46,7 @@ def _combined(operation, input, product, beta, alpha, out):
         kind = int if category(input) else bool
         beta, alpha = kind(beta), kind(alpha)
     if not (alpha == 1 and beta == 1):
-        check_fits(operation, input.dtype, beta, alpha)
+        check_numbers(operation, input.dtype, beta, alpha)
     shape = tuple(product.shape)
     if broadcast_shapes(tuple(input.shape), shape) != shape:
         raise RuntimeError(f"{operation}: input must broadcast to the product (got shapes {tuple(input.shape)} and "

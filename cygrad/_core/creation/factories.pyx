@@ -26,7 +26,7 @@ from cygrad._core.threads.grain cimport CHUNK, COMPUTED
 from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.graph.argument_errors import as_sizes
-from cygrad._core.graph.boxing import call_override, check_fits
+from cygrad._core.graph.boxing import call_override, check_numbers
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 
@@ -629,7 +629,7 @@ cdef object _space(object start, object end, object steps, double base, bint log
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
     if not logarithmic:
-        check_fits(operation, dtype_object(code), start, end)
+        check_numbers(operation, dtype_object(code), start, end)
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     space.dtype, space.out, space.n = result.array.dtype, result.array.data, n
     space.logarithmic, space.base = logarithmic, base

@@ -436,21 +436,30 @@ cdef bint is_representable(const value_t *number, int dtype) noexcept nogil:
     return isfinite(real) and trunc(real) < limit and trunc(real) >= (1 - limit if is_unsigned(dtype) else -limit)
 
 
+cdef int check_fits(const char *operation, const value_t *number, int dtype) noexcept nogil:
+    if is_representable(number, dtype):
+        return OK
+    if number.kind >= REAL:
+        snprintf(message(), MESSAGE, b"%s: value cannot be converted to type %s without overflow (got %g). Choose a "
+                 b"wider dtype.", operation, dtype_name(dtype), number.of.real)
+    else:
+        snprintf(message(), MESSAGE, b"%s: value cannot be converted to type %s without overflow (got %lld). Choose a "
+                 b"wider dtype.", operation, dtype_name(dtype), <long long>number.of.integer)
+    return RUNTIME_ERROR
+
+
 cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     cdef double complex cell
     cdef copy_t copy
+    cdef int status
     if (number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY
             and array.dtype != BOOL):
         snprintf(message(), MESSAGE, b"fill: a complex number cannot be cast to %s (got imaginary part %g). "
                  b"Fill a complex tensor, or pass the real part.", dtype_name(array.dtype), number.imag)
         return RUNTIME_ERROR
-    if not is_representable(number, array.dtype):
-        snprintf(message(), MESSAGE, b"fill: value cannot be converted to type %s without overflow (got %g). Choose a "
-                 b"wider dtype.", dtype_name(array.dtype), number.of.real if number.kind >= REAL else
-                 <double>number.of.integer)
-        return RUNTIME_ERROR
-    if array.size == 0:
-        return OK
+    status = check_fits(b"fill", number, array.dtype)
+    if status != OK or array.size == 0:
+        return status
     number_to_cell(number, array.dtype, &cell)
     copy.loop = copy.move = cast_loops[array.dtype][array.dtype]
     copy.size = itemsize(array.dtype)

@@ -16,7 +16,7 @@ from cygrad._core.arrays.dtype cimport (
     FLOAT16, FLOAT32, INT64, INTEGRAL, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating,
     is_integral, is_short, is_unsigned, itemsize, promote,
 )
-from cygrad._core.elementwise.copying cimport is_representable
+from cygrad._core.elementwise.copying cimport check_fits, is_representable
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.node cimport Node, node_t
 from cygrad._core.graph.tensor cimport (
@@ -359,24 +359,21 @@ cdef int _check_range(const operator_t *op, frame_t *frame) except -1:
         return 0                                    # so is the result
     for i in range(frame.n):
         if INTEGER <= frame.values[i].kind <= REAL and op.arguments[i].kind == kind:
-            _check_fits(op.name.decode(), &frame.values[i], dtype)
+            _check_number(op.name.decode(), &frame.values[i], dtype)
     return 0
 
 
-cdef int _check_fits(str operation, const value_t *value, int dtype) except -1:
-    if is_representable(value, dtype):
-        return 0
-    number = plain_object(value)
-    raise RuntimeError(f"{called_operation(operation)}: value cannot be converted to type "
-                       f"{dtype_name(dtype).decode()} without overflow (got {number}). Choose a wider dtype.")
+cdef int _check_number(str operation, const value_t *number, int dtype) except -1:
+    return 0 if is_representable(number, dtype) else check(
+        check_fits(called_operation(operation).encode(), number, dtype))
 
 
-def check_fits(str operation, object dtype, *numbers):
+def check_numbers(str operation, object dtype, *numbers):
     """Raise RuntimeError if a number is out of the range of a dtype."""
     cdef value_t value
     for number in numbers:
         if box_number(number, &value) and value.kind <= REAL:
-            _check_fits(operation, &value, dtype_code(dtype, operation))
+            _check_number(operation, &value, dtype_code(dtype, operation))
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])

@@ -6,17 +6,18 @@ becomes a list of byte offsets, their sums are the offsets of the selected eleme
 """
 
 cimport cygrad._core.elementwise.elementwise     # fills the table of loops when it is imported
+from libc.math cimport fabs
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, REAL, array_empty, array_empty_like, array_t, as_real, is_number,
+    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, REAL, array_empty, array_empty_like, array_t, is_number,
     register_kernel, release, retain, set_array, shape_text, share_memory, value_t,
 )
 from cygrad._core.arrays.dtype cimport BOOL, COMPLEX128, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
 from cygrad._core.elementwise.copying cimport (
     ADD, READ, SKIP, TAKE, WRITE, add_after, add_before, as_contiguous, as_dtype, begin_nest, broadcast_shape,
-    broadcasts_to, copy_into, fill, is_representable, move_along, move_by_offsets, move_t, nest_of_offsets_t,
+    broadcasts_to, check_fits, copy_into, fill, move_along, move_by_offsets, move_t, nest_of_offsets_t,
 )
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integer_argument,
@@ -452,7 +453,7 @@ cdef int _indexed(const char *operation, move_t move, const value_t *arguments, 
     return array_result(result, &results[0]) if status == OK else status
 
 
-cdef int _check_fits(const char *operation, const value_t *given, int dtype) noexcept nogil:
+cdef int _check_element(const char *operation, const value_t *given, int dtype) noexcept nogil:
     """Check that a number, or the element of a 0-dim array, is in the range of a dtype."""
     cdef value_t value
     cdef array_t *wide
@@ -465,12 +466,10 @@ cdef int _check_fits(const char *operation, const value_t *given, int dtype) noe
         if wide == NULL:
             return MEMORY_ERROR
         value.kind, value.of.real = REAL, (<double *>wide.data)[0]
+        if is_integral(given.of.array.dtype) and fabs(value.of.real) < 2.0**63:
+            value.kind, value.of.integer = INTEGER, <int64_t>value.of.real
         release(wide)
-    if is_representable(&value, dtype):
-        return OK
-    snprintf(message(), MESSAGE, b"%s: value cannot be converted to type %s without overflow (got %.17g). Choose a "
-             b"wider dtype.", operation, dtype_name(dtype), as_real(&value))
-    return RUNTIME_ERROR
+    return check_fits(operation, &value, dtype)
 
 
 cdef int scalar_array(const char *operation, const value_t *value, int dtype, array_t **scalar) noexcept nogil:
@@ -488,7 +487,7 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
         snprintf(message(), MESSAGE, b"%s: a complex value cannot be cast to a real dtype (expected a value for %s).",
                  operation, dtype_name(dtype))
         return RUNTIME_ERROR
-    status = _check_fits(operation, value, dtype)
+    status = _check_element(operation, value, dtype)
     scalar[0] = array_empty(dtype, 0, NULL) if status == OK else NULL
     if scalar[0] == NULL:
         return status or MEMORY_ERROR
