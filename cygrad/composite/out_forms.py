@@ -3,6 +3,7 @@
 import functools
 import inspect
 
+from cygrad._core.creation.factories import write_to
 from cygrad._core.dispatch.indexing import copy_
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
@@ -45,10 +46,7 @@ def into(operation, result, out, casts=False):
                            "arguments requires grad. Use the form without out=, or no_grad().")
     if casts and category(result) <= category(out):
         result = result.to(out.dtype)
-    try:
-        return operators.written(result.detach(), out=out)
-    except RuntimeError as error:
-        raise type(error)(str(error).replace("written:", f"{operation}:", 1)) from None
+    return write_to(result.detach(), out, operation)
 
 
 def category(tensor):

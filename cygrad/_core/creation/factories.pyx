@@ -51,10 +51,11 @@ cdef object _place(object result, object out, object dtype, bint needs_grad, str
     _check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
         raise RuntimeError(f"{operation}: out must have the expected dtype (got {out.dtype}, expected {result.dtype})")
-    return _written(result, out, operation)
+    return write_to(result, out, operation)
 
 
-cdef object _written(object result, object out, str operation):
+def write_to(result, out, str operation):
+    """Write a result to the `out` of an operation, which errors name."""
     try:
         return operators.written(result, out=out)
     except RuntimeError as error:
@@ -134,6 +135,13 @@ FILLS_UNINITIALIZED = []
 cdef list _fills = FILLS_UNINITIALIZED
 
 
+cdef object _uninitialized(object made, bint meta):
+    """Return a new tensor, filled if algorithms are deterministic."""
+    if len(_fills) and not meta:
+        _fills[0](made)
+    return made
+
+
 @documented(_PARAMETERS)
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False, memory_format=None):
@@ -158,9 +166,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     cdef Tensor made = empty_tensor(sizes, code, meta, "empty")
     if memory_format is not None and memory_format != "contiguous_format" and not meta:
         made = wrap(_array_in(memory_format, made.array, code, "empty"))
-    if len(_fills) and not meta:
-        _fills[0](made)
-    return _place(made, out, dtype, requires_grad, "empty")
+    return _place(_uninitialized(made, meta), out, dtype, requires_grad, "empty")
 
 
 @documented(_PARAMETERS)
@@ -344,10 +350,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     (2,)
     """
     cdef bint meta = _place_of(input, device, layout, pin_memory, "empty_like")
-    made = _filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like")
-    if len(_fills) and not meta:
-        _fills[0](made)
-    return made
+    return _uninitialized(_filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like"), meta)
 
 
 @documented(_PARAMETERS)
@@ -423,10 +426,7 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
     cdef bint meta = _place_of(self, device, layout, pin_memory, "new_empty")
     cdef object sizes = _sizes_of(args, size, "new_empty")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_empty")
-    made = finish(empty_tensor(sizes, code, meta, "new_empty"), requires_grad, meta)
-    if len(_fills) and not meta:
-        _fills[0](made)
-    return made
+    return _uninitialized(finish(empty_tensor(sizes, code, meta, "new_empty"), requires_grad, meta), meta)
 
 
 @documented(_PARAMETERS)
@@ -597,7 +597,7 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
     _check_out(out, operation)
     if result.array.size == (<Tensor>out).array.size:
         result = result.reshape(out.shape)
-    return _written(result, out, operation)
+    return write_to(result, out, operation)
 
 
 cdef object _space(object start, object end, object steps, double base, bint logarithmic, object dtype, object out,
