@@ -4,7 +4,6 @@ import builtins
 import contextlib
 import enum
 import math
-import warnings
 from numbers import Number
 
 import numpy as np
@@ -14,7 +13,6 @@ from cygrad import Size, Tensor
 from cygrad import device as Device
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.argument_errors import as_sizes
-from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.operator import operators
 
 __all__ = [
@@ -163,12 +161,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         raise ValueError("frombuffer: offset must be within the buffer, and count must not be 0 (got offset "
                          f"{offset}, count {count} and {size} bytes).")
     elements = np.frombuffer(buffer, dtype=cygrad.promote_types(dtype, dtype).numpy_dtype, count=count, offset=offset)
-    if not elements.flags.writeable:
-        warn_user("frombuffer: the buffer is not writable, so in-place operations on the tensor raise an error. Copy "
-                  "it with clone() to modify it.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return cygrad.from_numpy(elements).requires_grad_(requires_grad)
+    return cygrad.from_numpy(elements).requires_grad_(requires_grad)
 
 
 def from_file(filename, shared=False, size=0, *, dtype=None, **options):

@@ -498,7 +498,7 @@ def test_frombuffer_refuses_what_is_no_buffer_or_empty():
                                ([buffer], {"offset": 3})):
         with pytest.raises(ValueError, match="buffer"):
             cygrad.frombuffer(*arguments, dtype=cygrad.int32, **options)
-    with pytest.warns(UserWarning, match="^frombuffer: the buffer is not writable"):
+    with pytest.warns(UserWarning, match="^frombuffer: the array is read-only"):
         found = cygrad.frombuffer(bytes(4), dtype=cygrad.int32)
     with pytest.raises(RuntimeError, match="read-only"):
         found.add_(1)

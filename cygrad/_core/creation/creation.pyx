@@ -44,6 +44,7 @@ from opcode import opmap
 from cygrad._core.arrays.array import STRIDED, Size
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.graph.boxing import call_override
+from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.operator import operators
 
@@ -785,8 +786,8 @@ def from_numpy(array):
     """
     cdef Tensor result = _over(array)
     if not array.flags.writeable:
-        warn_user("from_numpy: the array is read-only, so in-place operations on the tensor will raise an error. Copy "
-                  "it with tensor(array) to modify it.")
+        warn_user(f"{called_operation('from_numpy')}: the array is read-only, so in-place operations on the tensor "
+                  "will raise an error. Copy it with clone() to modify it.")
     return result
 
 
