@@ -626,7 +626,7 @@ def _conjugate(value):
     """Return the conjugate of a tensor or number; that of a real tensor is the tensor itself."""
     if isinstance(value, Tensor):
         return operators.conj(value) if is_complex((<Tensor>value).array.dtype) else value
-    return value.conjugate() if isinstance(value, complex) else float(value)
+    return value.conjugate()
 
 
 operators.conjugate = _conjugate

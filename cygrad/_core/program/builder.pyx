@@ -20,7 +20,11 @@ from cygrad._core.program.executor cimport (
 @cython.final
 @cython.no_gc                     # no cycle leads through it
 cdef class TypedInstruction:
-    """An `Instruction` with typed fields."""
+    """
+    An instruction of the executor, as compiled modules make them.
+
+    `Instruction` has the same fields; it is Python, because formulas are lowered before anything is compiled.
+    """
 
 
 cdef TypedInstruction typed_instruction(int kind, list operands, list results):
