@@ -98,6 +98,16 @@ def test_mean_var_std_norm(dtype):
             close(call_kernel("norm", x, p, dims, False, None)[0], torch.linalg.vector_norm(t, p, dims), 10)
 
 
+@pytest.mark.parametrize("n", [3, 300, 120_000])
+def test_variances_that_overflow_are_infinite(n):
+    x = np.resize([1e308, -1e308, 1e308], n)
+    assert call_kernel("var", x, None, None, False)[0] == np.inf
+    assert call_kernel("std", x, None, None, True)[0] == np.inf
+    assert np.all(call_kernel("var", np.stack([x, x], 1), (0,), None, False)[0] == np.inf)
+    x[1] = np.nan
+    assert np.isnan(call_kernel("var", x, None, None, False)[0])
+
+
 @pytest.mark.parametrize("dtype", REAL)
 def test_extrema(dtype):
     for x, t, dims in each_case(dtype):

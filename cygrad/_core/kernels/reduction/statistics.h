@@ -3,9 +3,11 @@
 
 // ---------------------------------------------------------------- variance
 
-// Mean and sum of squared deviations; complex numbers have the variance of both parts together.
+// Mean and sum of squared deviations; complex numbers have the variance of both parts together. Where squares overflow
+// the variance is infinite: its corrections are left out, which would make it inf - inf.
 template <class C> struct moments_t { C mean; double squares; };
 
+INLINE bool is_finite(double x) { return fabs(x) <= std::numeric_limits<double>::max(); }
 INLINE double squared(double x) { return x * x; }
 INLINE double squared(complex_t<double> z) { return z.re * z.re + z.im * z.im; }
 INLINE double minus(double x, double y) { return x - y; }
@@ -43,7 +45,7 @@ template <class T, class C, class O> struct Variance {
     INLINE A corrected(C mean, C rest, double squares, int64_t n) {
         C shift = scaled(rest, 1.0 / n);
         mean += shift;
-        squares -= squared(shift) * n;
+        if (is_finite(squares)) squares -= squared(shift) * n;
         return A{mean, squares < 0 ? 0 : squares};
     }
 
@@ -119,7 +121,8 @@ template <class T, class C, class O> struct Variance {
         for (int64_t c = 0; c < width; c++) {
             C difference = minus(b[c].mean, a[c].mean);
             a[c].mean += scaled(difference, n_right / n);
-            a[c].squares += b[c].squares + squared(difference) * (double(n_left) * n_right / n);
+            a[c].squares += b[c].squares;
+            if (is_finite(a[c].squares)) a[c].squares += squared(difference) * (double(n_left) * n_right / n);
         }
     }
 
@@ -214,7 +217,7 @@ template <class Op> struct Position {
 template <class T> struct LogSumExp {
     struct A { double shift, sum; };
 
-    INLINE double finite_or_zero(double x) { return fabs(x) <= std::numeric_limits<double>::max() ? x : 0; }
+    INLINE double finite_or_zero(double x) { return is_finite(x) ? x : 0; }
 
     INLINE void exponentials(T *x, int64_t n, const parameter_t *q) {
         if (q->exp) {
