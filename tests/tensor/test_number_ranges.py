@@ -1,5 +1,7 @@
 """Numbers out of the range of the dtype in which they are computed raise an error instead of wrapping around."""
 
+import math
+
 import pytest
 
 import cygrad
@@ -122,3 +124,13 @@ def test_assigned_numbers_round_to_infinity_in_short_floats(key):
     x = cygrad.ones(3, dtype=cygrad.float16)
     x[key] = 65510                                         # out of the range, too, but nearer to its end
     assert (x[key] == 65504).all()
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_logarithms_of_numbers_are_not_rounded_to_an_integer_dtype(name):
+    function, log = getattr(cygrad.special, name), {"xlogy": math.log, "xlog1py": math.log1p}[name]
+    for dtype, number in ((cygrad.int8, 128), (cygrad.uint8, 1000), (cygrad.int32, 2**40), (cygrad.bool, 5)):
+        x = cygrad.tensor([0, 1], dtype=dtype)
+        assert function(x, number).tolist() == pytest.approx([0, log(number)])
+        assert function(number, x + 1).tolist() == pytest.approx([number * log(1), number * log(2)])
+    assert function(cygrad.tensor([1], dtype=cygrad.uint8), -2).isnan().all()
