@@ -159,7 +159,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     >>> cygrad.gradient(cygrad.tensor([1., 4., 9., 16.]))
     (tensor([3., 4., 6., 7.]),)
     """
-    as_tensor_argument("gradient", "input", input)
+    if str(as_tensor_argument("gradient", "input", input).dtype).startswith("cygrad.uint"):
+        raise RuntimeError(f"gradient: differences of {input.dtype} wrap around. Convert with to() first.")
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2 (got {edge_order}).")
     if dim is None and isinstance(spacing, (list, tuple)) and len(spacing) != input.ndim:

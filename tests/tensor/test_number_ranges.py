@@ -134,3 +134,9 @@ def test_logarithms_of_numbers_are_not_rounded_to_an_integer_dtype(name):
         assert function(x, number).tolist() == pytest.approx([0, log(number)])
         assert function(number, x + 1).tolist() == pytest.approx([number * log(1), number * log(2)])
     assert function(cygrad.tensor([1], dtype=cygrad.uint8), -2).isnan().all()
+
+
+def test_gradient_refuses_unsigned_integers():
+    assert cygrad.gradient(cygrad.tensor([3, 1]))[0].tolist() == [-2, -2]
+    with pytest.raises(RuntimeError, match="gradient: differences of cygrad.uint8 wrap around"):
+        cygrad.gradient(cygrad.tensor([3, 1], dtype=cygrad.uint8))
