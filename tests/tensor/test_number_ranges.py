@@ -126,6 +126,34 @@ def test_assigned_numbers_round_to_infinity_in_short_floats(key):
     assert (x[key] == 65504).all()
 
 
+@pytest.mark.parametrize("name", ["pad", "pad_sequence", "linspace", "logspace"])
+def test_elements_of_unsigned_integers_refuse_negative_numbers(name):
+    x = cygrad.tensor([1, 2], dtype=cygrad.uint8)
+    calls = {"pad": lambda n: F.pad(x, (1, 1), value=n),
+             "pad_sequence": lambda n: cygrad.nn.utils.rnn.pad_sequence([x, x[:1]], padding_value=n),
+             "linspace": lambda n: cygrad.linspace(n, 9, 2, dtype=cygrad.uint8),
+             "logspace": lambda n: cygrad.logspace(1, 1, 2, base=n, dtype=cygrad.uint8)}
+    assert 7 in calls[name](7)
+    with pytest.raises(RuntimeError, match=f"{name}: .*uint8 without overflow"):
+        calls[name](-1)
+
+
+def test_powers_out_of_the_range_of_integers_are_refused_by_logspace():
+    assert cygrad.logspace(0, 2, 3, dtype=cygrad.int8).tolist() == [1, 10, 100]
+    for end, base in ((3, 10), (300, 10), (400, 10), (3, -10), (0.5, -2)):
+        with pytest.raises(RuntimeError, match="logspace: .*int8 without overflow"):
+            cygrad.logspace(0, end, 3, base=base, dtype=cygrad.int8)
+
+
+def test_the_largest_integers_are_ends_of_ranges():
+    largest = 2**63 - 1
+    assert cygrad.linspace(largest, 0, 1, dtype=cygrad.int64).tolist() == [largest]
+    assert cygrad.linspace(0, largest, 2, dtype=cygrad.int64).tolist() == [0, largest]
+    assert cygrad.arange(largest - 1, largest).tolist() == [largest - 1]
+    with pytest.raises(OverflowError, match="arange: an integer does not fit 64 bits"):
+        cygrad.arange(largest, largest + 2)
+
+
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
 def test_logarithms_of_numbers_are_not_rounded_to_an_integer_dtype(name):
     function, log = getattr(cygrad.special, name), {"xlogy": math.log, "xlog1py": math.log1p}[name]

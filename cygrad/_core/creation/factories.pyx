@@ -6,7 +6,7 @@ from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
 )
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport ceil, isfinite
+from libc.math cimport ceil, isfinite, pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, strchr, strlen
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
@@ -508,7 +508,7 @@ cdef int64_t _length(object start, object end, object step, int dtype) except -1
                            "Change the sign of the step.")
     if dtype == INT64:                           # exact: doubles cannot represent all large integers
         steps = max(0, -((int(start) - int(end)) // int(step)))
-        if not all(-1 << 63 <= value < 1 << 63 for value in (int(start), int(step), steps)):
+        if not all(-1 << 63 <= value < 1 << 63 for value in (int(start), int(end), int(step), steps)):
             raise OverflowError(f"arange: an integer does not fit 64 bits (got start {start}, end {end}, step {step}). "
                                 "Give a floating dtype.")
         return steps
@@ -628,8 +628,10 @@ cdef object _space(object start, object end, object steps, double base, bint log
         raise NotImplementedError(f"{operation}: not implemented for bool (expected a numeric dtype)")
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
-    if not logarithmic:
-        check_numbers(operation, dtype_object(code), start, end)
+    if logarithmic and not (is_complex(code) or is_floating(code)):
+        check_numbers(operation, dtype_object(code), pow(base, start), pow(base, end), wraps=False)
+    elif not logarithmic:
+        check_numbers(operation, dtype_object(code), start, end, wraps=False)
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     space.dtype, space.out, space.n = result.array.dtype, result.array.data, n
     space.logarithmic, space.base = logarithmic, base

@@ -34,7 +34,7 @@ template <class T> void fill_reals(const space_t *s) {
             out[i] = is_first_half(i, n) ? spaced(first, width, i) : spaced(last, -width, n - i - 1);
 }
 
-// Integer steps from the end: the end is exact, and the rest is truncated.
+// Integer steps from both ends, which are exact; the rest is truncated.
 template <class T> void fill_integers(const space_t *s) {
     T *out = (T *)s->out;
     const int64_t n = s->n, start = s->first, end = s->last;
@@ -45,7 +45,9 @@ template <class T> void fill_integers(const space_t *s) {
             const float narrow = is_first_half(i, n) ? start + narrow_step * i : end - narrow_step * (n - i - 1);
             out[i] = (T)(int64_t)pow(s->base, narrow);
         } else {
-            out[i] = (T)(int64_t)(is_first_half(i, n) ? start + step * i : end - step * (n - i - 1));
+            out[i] = (T)(i == 0       ? start
+                         : i == n - 1 ? end
+                                      : (int64_t)(is_first_half(i, n) ? start + step * i : end - step * (n - i - 1)));
         }
 }
 

@@ -368,12 +368,16 @@ cdef int _check_number(str operation, const value_t *number, int dtype) except -
         check_fits(called_operation(operation).encode(), number, dtype))
 
 
-def check_numbers(str operation, object dtype, *numbers):
-    """Raise RuntimeError if a number is out of the range of a dtype."""
+def check_numbers(str operation, object dtype, *numbers, bint wraps=True):
+    """Raise RuntimeError if a number is out of the range of a dtype; `wraps`: unsigned ones take negative numbers."""
+    cdef int code = dtype_code(dtype, operation)
     cdef value_t value
     for number in numbers:
         if box_number(number, &value) and value.kind <= REAL:
-            _check_number(operation, &value, dtype_code(dtype, operation))
+            _check_number(operation, &value, code)
+            if not wraps and is_unsigned(code) and number <= -1:
+                raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(code).decode()} without "
+                                   f"overflow (got {number}). Choose a signed dtype.")
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])

@@ -6,6 +6,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import names_arguments
+from cygrad._core.graph.boxing import check_numbers
 from cygrad._core.table.docstrings import documented
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -265,6 +266,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
                                f"{tuple(tensor.shape[1:])}, expected {rest}).")
     padded = []
     for tensor in sequences:
+        check_numbers("pad_sequence", tensor.dtype, padding_value, wraps=False)
         filler = cygrad.full((longest - tensor.shape[0], *rest), padding_value, dtype=tensor.dtype)
         padded.append(cygrad.cat([tensor, filler] if padding_side == "right" else [filler, tensor]))
     return cygrad.stack(padded, 0 if batch_first else 1)
