@@ -134,14 +134,25 @@ def test_elements_of_unsigned_integers_refuse_negative_numbers(name):
              "linspace": lambda n: cygrad.linspace(n, 9, 2, dtype=cygrad.uint8),
              "logspace": lambda n: cygrad.logspace(1, 1, 2, base=n, dtype=cygrad.uint8)}
     assert 7 in calls[name](7)
-    with pytest.raises(RuntimeError, match=f"{name}: .*uint8 without overflow"):
+    with pytest.raises(RuntimeError, match=rf"{name}: .*uint8 without overflow"):
         calls[name](-1)
+
+
+@pytest.mark.parametrize("name", ["clamp", "where", "masked_fill"])
+def test_floats_beyond_the_dtype_of_the_result_are_refused_beside_integers(name):
+    x = cygrad.tensor([1, 2])
+    calls = {"clamp": lambda n: x.clamp(min=n), "where": lambda n: cygrad.where(x > 1, x, n),
+             "masked_fill": lambda n: x.float().masked_fill(x > 1, n)}
+    assert calls[name](3e38)[1] == 3e38 or name == "where"
+    assert calls[name](float("inf")).isinf().any()
+    with pytest.raises(RuntimeError, match=rf"{name}: .*float32 without overflow"):
+        calls[name](3.5e38)
 
 
 def test_powers_out_of_the_range_of_integers_are_refused_by_logspace():
     assert cygrad.logspace(0, 2, 3, dtype=cygrad.int8).tolist() == [1, 10, 100]
     for end, base in ((3, 10), (300, 10), (400, 10), (3, -10), (0.5, -2)):
-        with pytest.raises(RuntimeError, match="logspace: .*int8 without overflow"):
+        with pytest.raises(RuntimeError, match=r"logspace: .*int8 without overflow"):
             cygrad.logspace(0, end, 3, base=base, dtype=cygrad.int8)
 
 
@@ -166,5 +177,5 @@ def test_logarithms_of_numbers_are_not_rounded_to_an_integer_dtype(name):
 
 def test_gradient_refuses_unsigned_integers():
     assert cygrad.gradient(cygrad.tensor([3, 1]))[0].tolist() == [-2, -2]
-    with pytest.raises(RuntimeError, match="gradient: differences of cygrad.uint8 wrap around"):
+    with pytest.raises(RuntimeError, match=r"gradient: differences of cygrad\.uint8 wrap around"):
         cygrad.gradient(cygrad.tensor([3, 1], dtype=cygrad.uint8))

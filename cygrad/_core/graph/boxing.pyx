@@ -13,8 +13,8 @@ from cygrad._core.arrays.array cimport (
     set_integers, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    FLOAT16, FLOAT32, INT64, INTEGRAL, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating,
-    is_integral, is_short, is_unsigned, itemsize, promote,
+    FLOAT16, FLOAT32, INT64, INTEGRAL, category, default_float, dtype_code, dtype_name, dtype_object, is_complex,
+    is_floating, is_integral, is_short, is_unsigned, itemsize, promote,
 )
 from cygrad._core.elementwise.copying cimport check_fits, is_representable
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
@@ -356,7 +356,9 @@ cdef int _check_range(const operator_t *op, frame_t *frame) except -1:
     if is_short(dtype) and category(dtype) > INTEGRAL and not op.flags & FITS_HALF:
         dtype = FLOAT32
     if floating and category(dtype) <= INTEGRAL and not (kind == NUMBER and op.flags & FITS_HALF):
-        return 0                                    # so is the result
+        if not op.flags & FITS_SINGLE:
+            return 0
+        dtype = FLOAT32 if is_short(default_float()) else default_float()       # that of the result
     for i in range(frame.n):
         if INTEGER <= frame.values[i].kind <= REAL and op.arguments[i].kind == kind:
             _check_number(op.name.decode(), &frame.values[i], dtype)
@@ -376,8 +378,8 @@ def check_numbers(str operation, object dtype, *numbers, bint wraps=True):
         if box_number(number, &value) and value.kind <= REAL:
             _check_number(operation, &value, code)
             if not wraps and is_unsigned(code) and number <= -1:
-                raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(code).decode()} without "
-                                   f"overflow (got {number}). Choose a signed dtype.")
+                raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(code).decode()} "
+                                   f"without overflow (got {number}). Choose a signed dtype.")
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
