@@ -147,7 +147,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     Raises
     ------
     RuntimeError
-        If a dimension has `edge_order` elements or less.
+        If a dimension has `edge_order` elements or less, or the dtype is unsigned or bool.
 
     Notes
     -----
@@ -159,8 +159,9 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     >>> cygrad.gradient(cygrad.tensor([1., 4., 9., 16.]))
     (tensor([3., 4., 6., 7.]),)
     """
-    if str(as_tensor_argument("gradient", "input", input).dtype).startswith("cygrad.uint"):
-        raise RuntimeError(f"gradient: differences of {input.dtype} wrap around. Convert with to() first.")
+    if not as_tensor_argument("gradient", "input", input).dtype.is_signed:
+        raise RuntimeError("gradient: expected a signed dtype, whose differences do not wrap around (got "
+                           f"{input.dtype}). Convert with to() first.")
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2 (got {edge_order}).")
     if dim is None and isinstance(spacing, (list, tuple)) and len(spacing) != input.ndim:

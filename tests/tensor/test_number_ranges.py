@@ -136,13 +136,12 @@ def test_elements_of_unsigned_integers_refuse_negative_numbers(name):
         calls[name](-1)
 
 
-@pytest.mark.parametrize("name", ["clamp", "where", "masked_fill"])
+@pytest.mark.parametrize("name", ["clamp", "where"])
 def test_floats_beyond_the_dtype_of_the_result_are_refused_beside_integers(name):
     x = cygrad.tensor([1, 2])
-    calls = {"clamp": lambda n: x.clamp(min=n), "where": lambda n: cygrad.where(x > 1, x, n),
-             "masked_fill": lambda n: x.float().masked_fill(x > 1, n)}
-    assert calls[name](3e38)[1] == 3e38 or name == "where"
-    assert calls[name](float("inf")).isinf().any()
+    calls = {"clamp": lambda n: x.clamp(min=n), "where": lambda n: cygrad.where(x > 1, x, n)}
+    for number in (3e38, float("inf")):
+        assert calls[name](number)[0] == cygrad.tensor(number)
     with pytest.raises(RuntimeError, match=rf"{name}: .*float32 without overflow"):
         calls[name](3.5e38)
 
@@ -152,6 +151,8 @@ def test_powers_out_of_the_range_of_integers_are_refused_by_logspace():
     for end, base in ((3, 10), (300, 10), (400, 10), (3, -10), (0.5, -2)):
         with pytest.raises(RuntimeError, match=r"logspace: .*int8 without overflow"):
             cygrad.logspace(0, end, 3, base=base, dtype=cygrad.int8)
+    with pytest.raises(RuntimeError, match=r"logspace: .* without overflow"):
+        cygrad.logspace(0, 63.5, 2, base=2, dtype=cygrad.uint64)
 
 
 def test_the_largest_integers_are_ends_of_ranges():
@@ -165,5 +166,5 @@ def test_the_largest_integers_are_ends_of_ranges():
 
 def test_gradient_refuses_unsigned_integers():
     assert cygrad.gradient(cygrad.tensor([3, 1]))[0].tolist() == [-2, -2]
-    with pytest.raises(RuntimeError, match=r"gradient: differences of cygrad\.uint8 wrap around"):
+    with pytest.raises(RuntimeError, match=r"gradient: expected a signed dtype.*got cygrad\.uint8"):
         cygrad.gradient(cygrad.tensor([3, 1], dtype=cygrad.uint8))

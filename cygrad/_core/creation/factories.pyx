@@ -12,7 +12,7 @@ from libc.string cimport memcpy, strchr, strlen
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
 from cygrad._core.arrays.dtype cimport (
     BOOL, INT64, UINT64, computed_in, default_complex, default_float, dtype_name, dtype_object, is_complex,
-    is_floating, itemsize,
+    is_floating, is_integral, itemsize,
 )
 from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, number_dtype, plain_number, read_element,
@@ -628,10 +628,11 @@ cdef object _space(object start, object end, object steps, double base, bint log
         raise NotImplementedError(f"{operation}: not implemented for bool (expected a numeric dtype)")
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
-    if logarithmic and not (is_complex(code) or is_floating(code)):
-        check_numbers(operation, dtype_object(code), pow(base, start), pow(base, end), wraps=False)
-    elif not logarithmic:
+    if not logarithmic:
         check_numbers(operation, dtype_object(code), start, end, wraps=False)
+    elif is_integral(code):
+        check_numbers(operation, dtype_object(INT64 if code == UINT64 else code), pow(base, start), pow(base, end),
+                      wraps=False)
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     space.dtype, space.out, space.n = result.array.dtype, result.array.data, n
     space.logarithmic, space.base = logarithmic, base
@@ -671,7 +672,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     Raises
     ------
     RuntimeError
-        If `steps` is negative.
+        If `steps` is negative, or a value out of the range of an integer dtype.
 
     Examples
     --------
@@ -710,7 +711,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     Raises
     ------
     RuntimeError
-        If `steps` is negative.
+        If `steps` is negative, or a value out of the range of an integer dtype.
 
     Examples
     --------

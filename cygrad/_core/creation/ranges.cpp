@@ -44,10 +44,12 @@ template <class T> void fill_integers(const space_t *s) {
         if (s->logarithmic) {
             const float narrow = is_first_half(i, n) ? start + narrow_step * i : end - narrow_step * (n - i - 1);
             out[i] = (T)(int64_t)pow(s->base, narrow);
+        } else if (i == 0) {
+            out[i] = (T)start;
+        } else if (i == n - 1) {
+            out[i] = (T)end;
         } else {
-            out[i] = (T)(i == 0       ? start
-                         : i == n - 1 ? end
-                                      : (int64_t)(is_first_half(i, n) ? start + step * i : end - step * (n - i - 1)));
+            out[i] = (T)(int64_t)(is_first_half(i, n) ? start + step * i : end - step * (n - i - 1));
         }
 }
 

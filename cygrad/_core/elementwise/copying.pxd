@@ -51,8 +51,8 @@ cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil
 cdef int fill(array_t *array, const value_t *number) noexcept nogil
 # Return whether the number is in the range of the dtype; negative ones wrap around in unsigned dtypes, as in C.
 cdef bint is_representable(const value_t *number, int dtype) noexcept nogil
-# Return RUNTIME_ERROR if it is not.
-cdef int check_fits(const char *operation, const value_t *number, int dtype) noexcept nogil
+# Return RUNTIME_ERROR if it is not, or, unless it `wraps`, if it is negative and the dtype unsigned.
+cdef int check_fits(const char *operation, const value_t *number, int dtype, bint wraps=?) noexcept nogil
 # Fill a contiguous array with zeros.
 cdef void fill_zeros(array_t *array) noexcept nogil
 # Return RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.

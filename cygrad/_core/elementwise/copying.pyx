@@ -436,8 +436,9 @@ cdef bint is_representable(const value_t *number, int dtype) noexcept nogil:
     return isfinite(real) and trunc(real) < limit and trunc(real) >= (1 - limit if is_unsigned(dtype) else -limit)
 
 
-cdef int check_fits(const char *operation, const value_t *number, int dtype) noexcept nogil:
-    if is_representable(number, dtype):
+cdef int check_fits(const char *operation, const value_t *number, int dtype, bint wraps=True) noexcept nogil:
+    cdef bint negative = number.of.real <= -1 if number.kind >= REAL else number.of.integer < 0
+    if is_representable(number, dtype) and (wraps or not is_unsigned(dtype) or not negative):
         return OK
     if number.kind >= REAL:
         snprintf(message(), MESSAGE, b"%s: value cannot be converted to type %s without overflow (got %g). Choose a "

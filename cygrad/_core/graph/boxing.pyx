@@ -376,10 +376,7 @@ def check_numbers(str operation, object dtype, *numbers, bint wraps=True):
     cdef value_t value
     for number in numbers:
         if box_number(number, &value) and value.kind <= REAL:
-            _check_number(operation, &value, code)
-            if not wraps and is_unsigned(code) and number <= -1:
-                raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(code).decode()} "
-                                   f"without overflow (got {number}). Choose a signed dtype.")
+            check(check_fits(operation.encode(), &value, code, wraps))
 
 
 _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])

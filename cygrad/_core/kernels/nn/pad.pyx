@@ -4,10 +4,12 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strcmp
 from cygrad._core.arrays.array cimport (
-    INTEGER, MAX_DIMS, NOTHING, REAL, array_empty, array_t, register_kernel, release, retain, shape_text, value_t,
+    MAX_DIMS, NOTHING, array_empty, array_t, register_kernel, release, retain, shape_text, value_t,
 )
-from cygrad._core.arrays.dtype cimport INT64, dtype_name, is_unsigned, itemsize
-from cygrad._core.elementwise.copying cimport ADD, as_contiguous, copy_into, move_along, with_layout_of_images
+from cygrad._core.arrays.dtype cimport INT64, itemsize
+from cygrad._core.elementwise.copying cimport (
+    ADD, as_contiguous, check_fits, copy_into, move_along, with_layout_of_images,
+)
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros, text_argument,
 )
@@ -152,12 +154,9 @@ cdef int _pad_constant(const padding_t *padding, array_t *self, const value_t *v
     if value.kind == NOTHING:
         status = new_zeros(b"pad", self.dtype, padding.ndim, padding.shape, &padded)
     else:
-        if is_unsigned(self.dtype) and (value.of.integer < 0 if value.kind == INTEGER
-                                        else value.kind == REAL and value.of.real <= -1):
-            snprintf(message(), MESSAGE, b"pad: value cannot be converted to type %s without overflow (got a negative "
-                     b"number). Choose a signed dtype.", dtype_name(self.dtype))
-            return RUNTIME_ERROR
-        status = scalar_array(b"pad", value, self.dtype, &scalar)
+        status = check_fits(b"pad", value, self.dtype, wraps=False)
+        if status == OK:
+            status = scalar_array(b"pad", value, self.dtype, &scalar)
         if status == OK:
             status = new_array(b"pad", self.dtype, padding.ndim, padding.shape, &padded)
         if status == OK:
