@@ -1,5 +1,7 @@
 """Numbers out of the range of the dtype in which they are computed raise an error instead of wrapping around."""
 
+import math
+
 import pytest
 
 import cygrad
@@ -162,6 +164,30 @@ def test_the_largest_integers_are_ends_of_ranges():
     assert cygrad.arange(largest - 1, largest).tolist() == [largest - 1]
     with pytest.raises(OverflowError, match="arange: an integer does not fit 64 bits"):
         cygrad.arange(largest, largest + 2)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_logarithms_of_numbers_are_not_rounded_to_an_integer_dtype(name):
+    function, log = getattr(cygrad.special, name), {"xlogy": math.log, "xlog1py": math.log1p}[name]
+    for dtype, number in ((cygrad.int8, 128), (cygrad.uint8, 1000), (cygrad.int32, 2**40), (cygrad.bool, 5)):
+        x = cygrad.tensor([0, 1], dtype=dtype)
+        assert function(x, number).tolist() == pytest.approx([0, log(number)])
+        assert function(number, x + 1).tolist() == pytest.approx([number * log(1), number * log(2)])
+        assert function(x, cygrad.tensor(2.0, dtype=cygrad.float64)).dtype == cygrad.float64
+    assert function(cygrad.tensor([1], dtype=cygrad.uint8), -2).isnan().all()
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+def test_products_with_logarithms_do_not_depend_on_the_layout(name, dtype):
+    function = getattr(cygrad.special, name)
+    x, y = cygrad.rand(2, 1100, dtype=dtype).t(), cygrad.rand(2, 1100, dtype=dtype).t()
+    x[::3], y[1, 0], x[1, 0] = 0, math.nan, 0
+    result = function(x, y)
+    assert cygrad.equal(result.nan_to_num(7), function(x.contiguous(), y.contiguous()).nan_to_num(7))
+    assert result[1, 0].isnan() and (result[::3] == 0).all()
+    assert cygrad.equal(function(x, y[:1]), function(x, y[:1].expand(1100, 2).contiguous()))
+    assert cygrad.equal(function(x, y, out=y.clone()).nan_to_num(7), result.nan_to_num(7))
 
 
 def test_gradient_refuses_unsigned_integers():

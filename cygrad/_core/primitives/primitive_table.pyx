@@ -328,6 +328,8 @@ def _register_typed_loops():
     cdef const typed_entry_t *entry
     refuse_zero = _refuse_zero
     define("real", 1, SAME, 1, True, FLOAT64)
+    define("xlogy", 2, FLOAT, 10, False, -1)          # as log
+    define("xlog1py", 2, FLOAT, 12, False, -1)
     for i in range(n_typed_entries):
         entry = &typed_entries[i]
         index = define(entry.name.decode(), entry.arity, <type_rule_t>entry.rule, entry.cost, True, -1)

@@ -232,6 +232,27 @@ template <class T> void pow_loop(char **arguments, const int64_t *n, const int64
     }
 }
 
+// x, y -> x * logarithm(y), 0 where x is 0 and y is not nan. The `data` is the entry of the logarithm.
+template <class T> void logarithm_product_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) {
+    const entry_t *logarithm = (const entry_t *)data;
+    T y[BLOCK], logarithms[BLOCK];
+    const int64_t contiguous[2] = {sizeof(T), sizeof(T)};
+    for (int64_t done = 0, count, different; done < *n; done += count) {
+        count = *n - done < BLOCK ? *n - done : BLOCK;
+        for (int64_t i = 0; i < count; i++)
+            y[i] = at<T>(arguments, steps, 1, done + i);
+        different = steps[1] == 0 ? 1 : count;
+        char *pointers[2] = {(char *)y, (char *)logarithms};
+        logarithm->loop(pointers, &different, contiguous, logarithm->data);
+        for (int64_t i = different; i < count; i++)
+            logarithms[i] = logarithms[0];
+        for (int64_t i = 0; i < count; i++) {
+            const T x = at<T>(arguments, steps, 0, done + i), product = x * logarithms[i];
+            at<T>(arguments, steps, 2, done + i) = x == 0 && y[i] == y[i] ? 0 : product;
+        }
+    }
+}
+
 // ------------------------------------------------------------------------------------------------------------- complex
 
 template <class T> INLINE T logistic(T z, const entry_t *exp) {
@@ -347,6 +368,12 @@ template <class T> void enter_complex() {
     enter<R>("trunc_divide", 2, 4, loop_of_two<R, (R (*)(R, R))truncated_quotient, R>);
 }
 
+template <class T> void enter_real() {
+    const int dtype = dtype_of<T>;
+    enter<T>("xlogy", 2, 10, logarithm_product_loop<T>, dtype, dtype, FLOAT, "log");
+    enter<T>("xlog1py", 2, 12, logarithm_product_loop<T>, dtype, dtype, FLOAT, "log1p");
+}
+
 template <class T> void enter_moves(int dtype) {
     enter<T>("where", 3, 1, DISPATCH(where_loop<T>), dtype, dtype, SELECT);
     enter<T>("zeroed", 1, 1, zeros_loop<sizeof(T)>, dtype, dtype);
@@ -396,6 +423,8 @@ static const bool loaded = [] {
     enter_integer<uint64_t>();
     enter_complex<complex64_t>();
     enter_complex<complex128_t>();
+    enter_real<float>();
+    enter_real<double>();
     enter<uint8_t>("signbit", 1, 1, loop_of_one<uint8_t, is_negative<uint8_t>, uint8_t>, BOOL_DTYPE, BOOL_DTYPE);
     enter<uint8_t>("clamp_between", 3, 2, loop_of_three<clamped<uint8_t>, uint8_t>, BOOL_DTYPE, BOOL_DTYPE);
     for (const char *name : {"sign", "sgn"})
