@@ -190,6 +190,16 @@ def test_products_with_logarithms_do_not_depend_on_the_layout(name, dtype):
     assert cygrad.equal(function(x, y, out=y.clone()).nan_to_num(7), result.nan_to_num(7))
 
 
+def test_logit_refuses_an_eps_out_of_range():
+    for dtype in (cygrad.bool, cygrad.uint8, cygrad.int64, cygrad.float32):
+        x = cygrad.tensor([0, 1], dtype=dtype)
+        assert cygrad.logit(x, 0.25).tolist() == pytest.approx([-math.log(3), math.log(3)])
+        assert cygrad.logit(x, 0.75).tolist() == pytest.approx([math.log(3), -math.log(3)])     # as PyTorch
+        with pytest.raises(RuntimeError, match=r"logit.*without overflow \(got 1e\+39\)"):
+            cygrad.logit(x, 1e39)
+    assert cygrad.logit(cygrad.tensor([0.0], dtype=cygrad.float64), 1e39).isnan().all()
+
+
 def test_gradient_refuses_unsigned_integers():
     assert cygrad.gradient(cygrad.tensor([3, 1]))[0].tolist() == [-2, -2]
     with pytest.raises(RuntimeError, match=r"gradient: expected a signed dtype.*got cygrad\.uint8"):
