@@ -102,10 +102,28 @@ def test_mean_var_std_norm(dtype):
 def test_variances_that_overflow_are_infinite(n):
     x = np.resize([1e308, -1e308, 1e308], n)
     assert call_kernel("var", x, None, None, False)[0] == np.inf
-    assert call_kernel("std", x, None, None, True)[0] == np.inf
+    assert call_kernel("std", x, None, None, True)[0] == pytest.approx(1e308 * np.std(x / 1e308, ddof=1), rel=1e-12)
     assert np.all(call_kernel("var", np.stack([x, x], 1), (0,), None, False)[0] == np.inf)
     x[1] = np.nan
     assert np.isnan(call_kernel("var", x, None, None, False)[0])
+
+
+@np.errstate(over="ignore")
+@pytest.mark.parametrize("size", [1.5e308, 1e200, 1e-170, 1e-305])
+@pytest.mark.parametrize("shape", [(3, 2), (300, 5), (2, 1000)])
+def test_moments_of_float64_neither_overflow_nor_underflow(size, shape):
+    unscaled = np.random.default_rng(0).uniform(-1, 1, shape)
+    unscaled[:, 0] = 1.0                                                  # constant column, whose sum overflows
+    x = unscaled * size
+    for dims in ((0,), (1,), (0, 1)):
+        mean, deviation = unscaled.mean(dims) * size, unscaled.std(dims, ddof=1)
+        np.testing.assert_allclose(call_kernel("mean", x, dims, False, None)[0], mean, atol=1e-12 * size)
+        std, variance = (call_kernel(name, x, dims, None, False)[0] for name in ("std", "var"))
+        np.testing.assert_allclose(std, deviation * size, rtol=1e-9)
+        np.testing.assert_allclose(variance, std * std, rtol=1e-9)
+        of_complex = call_kernel("std", x + 0.25j * x, dims, None, False)[0]
+        np.testing.assert_allclose(of_complex, deviation * np.hypot(1, 0.25) * size, rtol=1e-9)
+    assert call_kernel("std", x[:, 0], None, None, False)[0] == 0
 
 
 @pytest.mark.parametrize("dtype", REAL)

@@ -6,7 +6,7 @@ Leaves are combined as a balanced tree, and few long reductions are split among 
 problem, not on the number of threads.
 """
 
-from libc.float cimport FLT_MAX
+from libc.float cimport DBL_MAX, FLT_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdio cimport snprintf
@@ -687,39 +687,80 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
     return status
 
 
+cdef int _out_of_range(const array_t *out, double low) noexcept nogil:
+    """Return 1 if a real or complex number is below `low` in size, plus 2 if one is not finite."""
+    cdef int64_t i, n = out.size * (1 + is_complex(out.dtype))
+    cdef double size, high = FLT_MAX if real_of(out.dtype) == FLOAT32 else DBL_MAX
+    cdef int found = 0
+    for i in range(n):
+        size = fabs((<float *>out.data)[i] if real_of(out.dtype) == FLOAT32 else (<double *>out.data)[i])
+        if not low <= size <= high:
+            found |= 1 if size < low else 2
+    return found
+
+
+cdef int _rescale(const char *name, int operation, double parameter, int dtype, reduction_t *reduction, double low,
+                  double scale, array_t *out) noexcept nogil:
+    """Compute results of float64 below `low`, or that are not finite, again from elements times a power of two."""
+    cdef reduction_t scaled = reduction[0]
+    cdef value_t again
+    cdef double x, back = 1 / scale
+    cdef int64_t i
+    cdef int status
+    scaled.self = as_copy(reduction.self, dtype)
+    if scaled.self == NULL:
+        return MEMORY_ERROR
+    for i in range(scaled.self.size * (1 + is_complex(dtype))):
+        (<double *>scaled.self.data)[i] *= scale
+    status = reduced_result(name, operation, parameter, dtype, out.dtype, &scaled, &again)
+    release(scaled.self)
+    if status != OK:
+        return status
+    for i in range(out.size * (1 + is_complex(out.dtype))):
+        x = (<double *>again.of.array.data)[i] * back
+        if operation == VARIANCE:
+            x *= back
+        if fabs((<double *>out.data)[i]) < low if scale > 1 else not fabs((<double *>out.data)[i]) <= DBL_MAX:
+            if x == x and (scale < 1 or fabs(x) <= DBL_MAX):
+                (<double *>out.data)[i] = x
+    clear(&again)
+    return OK
+
+
 cdef int _guarded_result(const char *name, int operation, double parameter, int dtype, reduction_t *reduction,
                          value_t *result) noexcept nogil:
     """
-    Compute a mean, variance or deviation; float32 again in float64 if a sum or square may have over- or underflowed.
+    Compute a mean, variance or deviation; again if a sum or square may have over- or underflowed.
 
-    Results outside of the safe range are rare.
+    float32 is then computed in float64, float64 from scaled elements. Results outside of the safe range are rare.
     """
-    cdef int made = dtype if operation == MEAN else real_of(dtype)
-    cdef double low = 0 if operation == MEAN else 1e-18 if operation == DEVIATION else 1e-36
-    cdef array_t *out
+    cdef int made = dtype if operation == MEAN else real_of(dtype), outside
+    cdef bint single = real_of(dtype) == FLOAT32
+    cdef double low = 0 if operation == MEAN else 1e-18 if single else 1e-140
     cdef array_t *narrow
     cdef value_t wide
-    cdef int64_t i, n
     cdef int status = reduced_result(name, operation, parameter, dtype, made, reduction, result)
-    if status != OK or real_of(dtype) != FLOAT32 or (
+    if operation == VARIANCE:
+        low *= low
+    if status != OK or (
             reduction.self.storage != NULL and reduction.self.storage.size_class == NO_ELEMENTS):     # fake tensor
         return status
-    out = result.of.array
-    n = out.size * itemsize(made) // sizeof(float)
-    for i in range(n):
-        if not low <= fabs((<float *>out.data)[i]) <= FLT_MAX:
-            status = reduced_result(name, operation, parameter, COMPLEX128 if is_complex(dtype) else FLOAT64,
-                                    COMPLEX128 if is_complex(made) else FLOAT64, reduction, &wide)
-            if status != OK:
-                break
+    outside = _out_of_range(result.of.array, low)
+    if outside and single:
+        status = reduced_result(name, operation, parameter, COMPLEX128 if is_complex(dtype) else FLOAT64,
+                                COMPLEX128 if is_complex(made) else FLOAT64, reduction, &wide)
+        if status == OK:
             narrow = as_dtype(wide.of.array, made)
             clear(&wide)
-            if narrow == NULL:
-                status = MEMORY_ERROR
-                break
+            status = OK if narrow != NULL else MEMORY_ERROR
+        if status == OK:
             clear(result)
             set_array(result, narrow)
-            return OK
+    elif outside:
+        if outside & 1:
+            status = _rescale(name, operation, parameter, dtype, reduction, low, 2.0 ** 600, result.of.array)
+        if outside & 2 and status == OK:
+            status = _rescale(name, operation, parameter, dtype, reduction, low, 2.0 ** -600, result.of.array)
     if status != OK:
         clear(result)
     return status
