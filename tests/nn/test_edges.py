@@ -160,6 +160,17 @@ def test_skip_init_draws_nothing():
 
 # ---- integers
 
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e-6, 1e-20, 0.0])
+def test_cosine_embedding_loss_bounds_lengths_as_pytorch(size):
+    def call(library):
+        a, b = (library.tensor(v, requires_grad=True) for v in ([[1.0, -2.0], [3.0, 4.0]], [[3.0, 1.0], [-1.0, 4.0]]))
+        loss = library.nn.functional.cosine_embedding_loss(a * size, b * size, library.tensor([1, -1]), 0.1)
+        return loss, *library.autograd.grad(loss, [a, b])
+    ours, theirs = both(call)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-7 * size)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float64"])
 @pytest.mark.parametrize("reduction", ["none", "mean"])
 def test_cosine_embedding_loss_of_integers(dtype, reduction):

@@ -233,7 +233,7 @@ def test_normalizations_of_tiny_and_huge_numbers_keep_two_derivatives(name, scal
 
 
 @pytest.mark.parametrize("values", [[3e38, -3e38, 1.5e38], [3e38, 3e38, 3e38], [3e38, -3e38, 0, 1e38, 1e38],
-                                    [1e-25, 3e-25]])
+                                    [1e-25, 3e-25], [3e-39, -1e-40]])
 def test_spreads_of_the_largest_and_of_small_numbers(values):
     x = cygrad.tensor(values, requires_grad=True)
     exact = np.array(x.detach().numpy(), np.float64)

@@ -8,7 +8,7 @@ from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid
-from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
+from cygrad.nn.functional.distance import pairwise_distance
 from cygrad.nn.functional.loss import check_reduction, reduced, resolve_reduction
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss",
@@ -119,7 +119,10 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
         raise RuntimeError("cosine_embedding_loss: 0D or 1D target tensor expected, and inputs with one dimension more "
                            f"(got shapes {tuple(target.shape)}, {tuple(input1.shape)} and {tuple(input2.shape)}).")
     input1, input2 = (x if x.is_floating_point() else x.to(cygrad.get_default_dtype()) for x in (input1, input2))
-    cosine = cosine_similarity(input1, input2, -1)
+    # Lengths are sqrt(norm**2 + 1e-12) as in PyTorch, unlike those of cosine_similarity, but do not overflow.
+    first, second = (cygrad.norm(x, 2, -1, keepdim=True) for x in (input1, input2))
+    first, second = (cygrad.hypot(norm, norm.new_full((), 1e-6)) for norm in (first, second))
+    cosine = (operators.ratio(input1, first) * operators.ratio(input2, second)).sum(-1)
     losses = cygrad.where(target == 1, 1 - cosine, cygrad.where(target == -1, cygrad.clamp_min(cosine - margin, 0), 0))
     return reduced(losses, reduction, "cosine_embedding_loss")
 
