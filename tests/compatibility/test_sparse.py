@@ -255,3 +255,25 @@ def test_sparse_matrices_are_transposed_and_decomposed():
     assert cygrad.allclose(cygrad.pca_lowrank(matrix, q=3)[1], centered, atol=1e-5)
     symmetric = matrix.t() @ matrix
     assert cygrad.allclose(cygrad.lobpcg(symmetric, k=1)[0], exact[:1].square(), atol=1e-4)
+
+
+def test_custom_functions_refuse_sparse_tensors_that_require_grad():
+    class Product(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, sparse, dense):
+            ctx.save_for_backward(sparse)
+            return sparse @ dense
+
+        @staticmethod
+        def backward(ctx, grad):
+            sparse, = ctx.saved_tensors
+            return None, sparse.t() @ grad
+
+    sparse = cygrad.eye(2).to_sparse().requires_grad_()
+    dense = cygrad.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"Product: custom Functions do not compute gradients of sparse tensors"):
+        Product.apply(sparse, dense)
+    with cygrad.no_grad():
+        assert not Product.apply(sparse, dense).requires_grad
+    Product.apply(sparse.detach(), dense).sum().backward()
+    assert dense.grad.tolist() == [[1, 1, 1], [1, 1, 1]]

@@ -610,8 +610,12 @@ def apply(cls, arguments):
     cdef tuple saved
     if any_meta:
         for argument in <tuple>arguments:
-            if is_entry(argument) and getattr(type(argument), "_overrides_functions", True):
-                return call_override(cls.apply, arguments, arguments, {})
+            if is_entry(argument):
+                if getattr(type(argument), "_overrides_functions", True):
+                    return call_override(cls.apply, arguments, arguments, {})
+                if not disabled and argument.requires_grad:
+                    raise RuntimeError(f"{cls.__name__}: custom Functions do not compute gradients of sparse tensors "
+                                       "(got one that requires grad). Pass its values() or to_dense(), or detach() it.")
     cdef FunctionNode node = <FunctionNode>_node(cls._backward_cls, <tuple>arguments)
     cdef bint recorded = not disabled and True in node.needs_input_grad
     if recorded:
