@@ -216,6 +216,15 @@ def test_wrong_options_of_modules_are_refused(error, text, call):
         call()
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pooling_refuses_tuples_of_one(n):
+    pool, x = (F.fractional_max_pool2d, F.fractional_max_pool3d)[n - 2], cygrad.rand(1, 1, *[6] * n)
+    for sizes in (((2,), 3), (2, (3,))):
+        with pytest.raises(RuntimeError, match=rf"fractional_max_pool{n}d: .*tuple of {n} Ints \(got \(.,\)\)"):
+            pool(x, *sizes)
+    assert pool(x, (2,) * n, [3] * n).shape == (1, 1, *[3] * n)
+
+
 def test_fractional_pooling_without_batch_uses_the_first_samples():
     x, samples = cygrad.rand(2, 5, 5, 5), cygrad.rand(3, 2, 3)
     single = F.fractional_max_pool3d(x, 2, 3, _random_samples=samples)

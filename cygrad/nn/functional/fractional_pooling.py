@@ -25,6 +25,9 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input (got shape "
                            f"{tuple(input.shape)}).")
+    for name, sizes in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if isinstance(sizes, tuple | list) and len(sizes) != n:
+            raise RuntimeError(f"{operation}: {name} must either be a single Int or tuple of {n} Ints (got {sizes}).")
     single = input.ndim == n + 1
     batch = input.unsqueeze(0) if single else input
     lengths, windows = batch.shape[2:], spread(kernel_size, n, operation, "kernel_size")
