@@ -8,7 +8,7 @@ from cygrad._core.table.docstrings import documented
 from cygrad.sparse.tensor import COO, CSC, CSR, SparseTensor, made
 
 __all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum",
-           "values_of"]
+           "values_of", "write"]
 
 # Element-wise functions that are zero at zero.
 KEEP_ZERO = {
@@ -28,15 +28,33 @@ def elementwise(function, name, *args, **options):
     input = args[0] if args else None
     if not _is_sparse(input) or name.rstrip("_") not in KEEP_ZERO or any(map(_is_sparse, args[1:])):
         raise NotImplementedError(f"{name}: not supported for sparse tensors. Use to_dense() first.")
+    others = (*args[1:], *options.values())
+    if any(isinstance(value, Tensor) and value.ndim for value in others):
+        raise NotImplementedError(f"{name}: sparse tensors support only numbers as further arguments (got a tensor). "
+                                  "Use to_dense() first.")
+    if name.startswith("pow") and not others[0] > 0:
+        raise RuntimeError(f"{name}: the exponent must be positive, because zero stays zero (got {others[0]}). Use "
+                           "to_dense() first.")
     input = input if name in ("neg", "negative", "positive", "conj") else input.coalesce()
     found = input.with_values(function(input._elements.clone() if name.endswith("_") else input._elements,
                                        *args[1:], **options))
-    return _become(args[0], found) if name.endswith("_") else found
+    return write(name, args[0], found) if name.endswith("_") else found
 
 
-def _become(tensor, found):
-    """Replace the data of a tensor by that of another one, in place."""
-    tensor.__dict__.update(found.__dict__)
+def write(operation, tensor, found):
+    """Replace the data of a tensor by a result of its layout and shape, in place."""
+    if _is_sparse(tensor) is not _is_sparse(found):
+        raise RuntimeError(f"{operation}: cannot write a result of layout {found.layout} into a tensor of layout "
+                           f"{tensor.layout}. Use an operation that is not in-place.")
+    if tensor.shape != found.shape or not cygrad.can_cast(found.dtype, tensor.dtype):
+        raise RuntimeError(f"{operation}: the result type {found.dtype} with shape {tuple(found.shape)} cannot be cast "
+                           f"to {tensor.dtype} with shape {tuple(tensor.shape)}. Convert one of them first.")
+    if not _is_sparse(tensor):
+        return tensor.copy_(found)
+    if tensor.requires_grad and tensor.is_leaf and cygrad.is_grad_enabled():
+        raise RuntimeError(f"{operation}: a leaf Tensor that requires grad is being used in an in-place operation. Use "
+                           "no_grad() or detach().")
+    tensor.__dict__.update(found.to(tensor.dtype).to_sparse(layout=tensor.layout).__dict__)
     return tensor
 
 
@@ -76,7 +94,7 @@ def mm(input, mat2, reduce="sum"):
     return matmul(input, mat2)
 
 
-def matmul(input, other, *, out=None):
+def matmul(input, other):
     """Return the product of a matrix and a matrix or vector."""
     _check("matmul", Tensor, input, other)
     if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or (
@@ -97,7 +115,7 @@ def matmul(input, other, *, out=None):
     values = input._elements if other.ndim == 1 else input._elements.unsqueeze(1)
     result = other.new_zeros((input.shape[0], *other.shape[1:])).index_add(
         0, rows, other.index_select(0, columns) * values)
-    return result if out is None else out.copy_(result)
+    return result
 
 
 def _sparse_product(input, other):
@@ -129,10 +147,11 @@ def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     _check("addmm", Tensor, mat, mat1, mat2)
     product = matmul(mat1, mat2)
     mat, product = mat * beta if beta != 1 else mat, product * alpha if alpha != 1 else product
-    return add(mat, product) if _is_sparse(product) else mat + product
+    found = add(mat, product) if _is_sparse(product) else mat + product
+    return found if out is None else write("addmm", out, found)
 
 
-def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+def _addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -149,14 +168,18 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """
     _check("sampled_addmm", SparseTensor, input)
     _check("sampled_addmm", Tensor, mat1, mat2)
+    if input.shape != (*mat1.shape[:-1], *mat2.shape[1:]):
+        raise RuntimeError(f"sampled_addmm: the product must have the shape of input (got {tuple(mat1.shape)} and "
+                           f"{tuple(mat2.shape)}, expected a product of {tuple(input.shape)}).")
     rows, columns = input._indices()
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
-    return input.with_values(input._elements * beta + products * alpha)
+    found = input.with_values(input._elements * beta + products * alpha)
+    return found if out is None else write("sampled_addmm", out, found)
 
 
 # ------------------------------------------------------------------------------------------------------ arithmetic
 
-def add(input, other, *, alpha=1, out=None):
+def add(input, other, *, alpha=1):
     """Return the sum of tensors of one shape; sparse if both are."""
     if not _is_sparse(other):
         if not isinstance(other, Tensor) or other.shape != input.shape:
@@ -169,7 +192,7 @@ def add(input, other, *, alpha=1, out=None):
     if not _is_sparse(input):
         return _into_dense(input, other, alpha)
     if input._indices() is other._indices():
-        return input.with_values(input._elements + alpha * other._elements)
+        return input.with_values(cygrad.add(input._elements, other._elements, alpha=alpha))
     values = other._elements * alpha if alpha != 1 else other._elements
     dtype = cygrad.promote_types(input.dtype, other.dtype)
     input, values = input.to(dtype), values.to(dtype)
@@ -194,11 +217,11 @@ def _into_dense(dense, sparse, alpha, in_place=False):
 
 def add_(input, other, *, alpha=1):
     """Add in place."""
-    return _become(input, add(input, other, alpha=alpha)) if _is_sparse(input) else (
+    return write("add_", input, add(input, other, alpha=alpha)) if _is_sparse(input) else (
         _into_dense(input, other, alpha, True))
 
 
-def sub(input, other, *, alpha=1, out=None):
+def sub(input, other, *, alpha=1):
     """Return the difference."""
     return add(input, other, alpha=-alpha) if _is_sparse(other) or not _is_sparse(input) else add(input, -alpha * other)
 
@@ -208,7 +231,7 @@ def sub_(input, other, *, alpha=1):
     return add_(input, other, alpha=-alpha)
 
 
-def mul(input, other, *, out=None):
+def mul(input, other):
     """Multiply by a number or, element-wise, by a tensor of the same shape."""
     if not _is_sparse(input):
         input, other = other, input
@@ -217,6 +240,10 @@ def mul(input, other, *, out=None):
     if not _is_sparse(other):
         dense = cygrad.broadcast_to(other, input.shape)
         return input.with_values(input._elements * dense[tuple(input._indices())])
+    if input.shape != other.shape or input.sparse_dim() != other.sparse_dim():
+        raise RuntimeError(f"mul: sparse tensors must have the same shape and sparse dimensions (got "
+                           f"{tuple(input.shape)} and {tuple(other.shape)}, of which {input.sparse_dim()} and "
+                           f"{other.sparse_dim()} are sparse).")
     input, other = input.coalesce(), other.coalesce()
     mine, its = input._flat_indices(), other._flat_indices()
     place = cygrad.searchsorted(its, mine).clamp(max=max(len(its) - 1, 0))
@@ -225,16 +252,17 @@ def mul(input, other, *, out=None):
     return made(input._indices()[:, common], values, input.shape, True, input.layout)
 
 
-def div(input, other, *, rounding_mode=None, out=None):
+def div(input, other, *, rounding_mode=None):
     """Return the quotient by a number."""
     if not _is_sparse(input) or (isinstance(other, Tensor) and other.ndim):
         raise NotImplementedError("div: sparse tensors can be divided by numbers only. Use to_dense() first.")
     return input.coalesce().with_values(cygrad.div(input.coalesce()._elements, other, rounding_mode=rounding_mode))
 
 
-def _in_place(function):
+def _in_place(name, function):
     def changed(input, *args, **options):
-        return _become(input, function(input, *args, **options))
+        found = function(input, *args, **options)
+        return write(name, input, found if _is_sparse(input) else found.to_dense())
     return changed
 
 
@@ -262,6 +290,9 @@ def transpose(input, dim0, dim1):
 
 def t(input):
     """Return a matrix with rows and columns exchanged."""
+    if input.ndim > 2 or input.dense_dim():
+        raise RuntimeError("t: expected a tensor with at most two sparse and no dense dimensions (got "
+                           f"{input.sparse_dim()} and {input.dense_dim()}). Use transpose().")
     return transpose(input, 0, 1) if input.ndim == 2 else input
 
 
@@ -291,13 +322,17 @@ def select(input, dim, index):
                 [length for place, length in enumerate(input.shape) if place != dim], input.is_coalesced())
 
 
-def cat(tensors, dim=0, *, out=None):
+def cat(tensors, dim=0):
     """Concatenate sparse tensors along a sparse dimension."""
     tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
     if not all(map(_is_sparse, tensors)):
         raise NotImplementedError("cat: cannot concatenate sparse and dense tensors. Use to_dense() first.")
     dim, begin, indices = _dimension("cat", tensors[0], dim), 0, []
     for part in tensors:
+        if any(part.ndim != tensors[0].ndim or (size != first and place != dim)
+               for place, (size, first) in enumerate(zip(part.shape, tensors[0].shape, strict=False))):
+            raise RuntimeError(f"cat: the shapes must match except in dimension {dim} (got {tuple(part.shape)}, "
+                               f"expected {tuple(tensors[0].shape)}).")
         moved = part._indices().clone()
         moved[dim] += begin
         begin += part.shape[dim]
@@ -310,6 +345,9 @@ def sparse_mask(input, mask):
     """Return the elements of a tensor at the indices of a sparse one."""
     if not _is_sparse(mask):
         raise TypeError(f"sparse_mask: the mask must be a sparse tensor (got {type(mask).__name__}).")
+    if input.shape != mask.shape:
+        raise RuntimeError(f"sparse_mask: the mask must have the shape of input (got {tuple(mask.shape)}, expected "
+                           f"{tuple(input.shape)}).")
     if _is_sparse(input):
         return mul(input, mask.with_values(cygrad.ones_like(mask._elements)))
     return mask.with_values(input[tuple(mask._indices())])
@@ -348,7 +386,7 @@ def sum(input, dim=None, dtype=None):
     return made(input._indices()[left], values, size, input.is_coalesced() and len(left) == count).coalesce()
 
 
-def _sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def _sum(input, dim=None, keepdim=False, *, dtype=None):
     found = sum(input, dim, dtype)
     if not keepdim:
         return found
@@ -385,6 +423,9 @@ def _softmax(input, dim, dtype, logarithm):
     _check("softmax", SparseTensor, input)
     input = (input if dtype is None else input.to(dtype)).coalesce()
     along = _dimension("softmax", input, dim)
+    if along >= input.sparse_dim():
+        function = cygrad.log_softmax if logarithm else cygrad.softmax
+        return input.with_values(function(input._elements, along - input.sparse_dim() + 1))
     rest = [one for one in range(input.sparse_dim()) if one != along]
     group = cygrad.zeros(input._nnz(), dtype=cygrad.int64)
     for one in rest:
@@ -399,21 +440,24 @@ def _softmax(input, dim, dtype, logarithm):
     return input.with_values(shifted - total.log() if logarithm else shifted.exp() / total)
 
 
-def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
-    if dim is not None:
-        raise NotImplementedError("norm: sparse tensors do not support `dim`. Use to_dense() first.")
-    return cygrad.linalg.vector_norm(input.coalesce()._elements, 2 if p == "fro" else p)
+def _norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    p = 2 if p == "fro" else p
+    if dim is not None or keepdim or not (isinstance(p, Number) and p >= 0):
+        raise NotImplementedError("norm: sparse tensors do not support `dim`, `keepdim` and negative orders (got "
+                                  f"dim={dim}, keepdim={keepdim} and order {p}). Use to_dense() first.")
+    return cygrad.linalg.vector_norm(input.coalesce()._elements, p, dtype=dtype)
 
 
 OPERATIONS = {
     "matmul": matmul, "mm": matmul, "mv": matmul, "addmm": _addmm, "add": add, "add_": add_, "sub": sub, "sub_": sub_,
-    "mul": mul, "multiply": mul, "mul_": _in_place(mul), "div": div, "div_": _in_place(div), "true_divide": div,
+    "mul": mul, "multiply": mul, "mul_": _in_place("mul_", mul), "div": div, "div_": _in_place("div_", div), "true_divide": div,
     "transpose": transpose, "t": t, "matrix_transpose": lambda input: transpose(input, -2, -1),
     "adjoint": lambda input: transpose(input, -2, -1).conj(),
     "index_select": index_select, "select": select, "cat": cat, "sum": _sum,
     "vector_norm": _norm, "norm": _norm, "linalg_vector_norm": _norm,
     "clone": SparseTensor.clone, "detach": SparseTensor.detach, "softmax": softmax, "log_softmax": log_softmax,
     "cast": lambda input, dtype: input.to(dtype), "copy_": SparseTensor.copy_,
+    "zeros_like": lambda input, dtype=None, **options: input.detach().to(dtype or input.dtype).zero_(),
 }
 
 
@@ -426,7 +470,7 @@ def _of_sparse(name, function):
 
 # Operators that are dispatched here for any sparse argument, but support sparse first arguments only.
 OF_SPARSE = ("transpose", "t", "matrix_transpose", "adjoint", "index_select", "select", "vector_norm", "norm",
-             "linalg_vector_norm", "clone", "detach", "cast")
+             "linalg_vector_norm", "clone", "detach", "cast", "copy_")
 OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARSE})
 
 

@@ -256,6 +256,9 @@ class SparseTensor(Tensor):
         """Copy another sparse tensor into this one."""
         if not isinstance(src, SparseTensor):
             raise TypeError(f"copy_: expected a sparse tensor (got {type(src).__name__}).")
+        if self.shape != src.shape:
+            raise RuntimeError(f"copy_: the shapes must be the same (got {tuple(src.shape)}, expected "
+                               f"{tuple(self.shape)}).")
         self.__dict__.update(_places=src._indices().clone(), _elements=src._elements.detach().clone().to(self.dtype),
                              _sorted=src.is_coalesced())
         return self
@@ -330,11 +333,11 @@ class SparseTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        from cygrad.sparse.functions import OPERATIONS, elementwise
-        name = getattr(func, "__name__", str(func))
-        if name in OPERATIONS:
-            return OPERATIONS[name](*args, **(kwargs or {}))
-        return elementwise(func, name, *args, **(kwargs or {}))
+        from cygrad.sparse.functions import OPERATIONS, elementwise, write
+        name, options = getattr(func, "__name__", str(func)), dict(kwargs or {})
+        out = options.pop("out", None)
+        found = OPERATIONS[name](*args, **options) if name in OPERATIONS else elementwise(func, name, *args, **options)
+        return found if out is None else write(name, out, found)
 
 
 def _converter(dtype, name):
