@@ -32,8 +32,10 @@ _ACCEPTED = {
 
 
 def as_integer(operation, name, value, least=None):
-    """Return the value as an int, if it is an integer of at least `least`."""
+    """Return the value as an int, if it is an integer of at least `least`, not a bool."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         whole = value.__index__()
     except (AttributeError, TypeError, RuntimeError):
         raise TypeError(f"{operation}: argument '{name}' must be an integer (got {described(value)}).") from None

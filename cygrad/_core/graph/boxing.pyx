@@ -13,8 +13,8 @@ from cygrad._core.arrays.array cimport (
     set_integers, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    FLOAT16, FLOAT32, INT64, INTEGRAL, category, default_float, dtype_code, dtype_name, dtype_object, is_complex,
-    is_floating, is_integral, is_short, is_unsigned, itemsize, promote,
+    FLOAT16, FLOAT32, INT64, INTEGRAL, category, default_float, dtype_code, dtype_name, dtype_object, is_integral,
+    is_short, is_unsigned, itemsize, promote,
 )
 from cygrad._core.elementwise.copying cimport check_fits, is_representable
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
@@ -500,11 +500,12 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
 
 
 cdef int64_t _integer(Operator operator, const argument_t *argument, object given) except? -1:
-    if PyLong_Check(given) and not isinstance(given, bool):
+    if PyLong_CheckExact(given):
         return given
+    if isinstance(given, (bool, np.bool_)):       # x.sum(True) is not a sum along dimension 1
+        raise _type_error(operator, argument, given)
     if isinstance(given, Tensor):
-        if (<Tensor>given).array.size != 1 or is_floating((<Tensor>given).array.dtype) \
-                or is_complex((<Tensor>given).array.dtype):
+        if (<Tensor>given).array.size != 1 or not is_integral((<Tensor>given).array.dtype):
             raise _type_error(operator, argument, given)
         return given.item()
     try:
