@@ -302,7 +302,7 @@ def test_index_put():
 
 def test_uint8_is_a_mask():
     x = cygrad.arange(3)
-    with pytest.warns(DeprecationWarning, match="uint8"):
+    with pytest.warns(UserWarning, match="uint8"):
         assert x[cygrad.tensor([1, 0, 1], dtype=cygrad.uint8)].tolist() == [0, 2]
 
 
@@ -354,9 +354,9 @@ def test_slices_may_run_backward(key):
 def test_an_array_of_uint8_is_a_mask_as_a_tensor_of_it_is():
     mask = np.array([[1, 0, 1], [0, 1, 0]], np.uint8)
     x = cygrad.arange(6).reshape(2, 3)
-    with pytest.warns(DeprecationWarning, match="taken for a mask"):
+    with pytest.warns(UserWarning, match="taken for a mask"):
         assert x[mask].tolist() == x[cygrad.tensor(mask)].tolist() == [0, 2, 4]
-    with pytest.warns(DeprecationWarning, match="taken for a mask"):
+    with pytest.warns(UserWarning, match="taken for a mask"):
         x[:, np.array([1, 0, 1], np.uint8)] = 9
     assert x.tolist() == [[9, 1, 9], [9, 4, 9]]
     assert x[np.array(1, np.uint8)].tolist() == [9, 4, 9]

@@ -71,7 +71,7 @@ def test_bytes_without_dimensions_are_masks(value):
         found = [tuple(entry.shape) for entry in (matrix[mask], number[mask], matrix[mask, 0], matrix[..., mask])]
         matrix[mask] = 1
         return found, matrix.sum().item()
-    with pytest.warns(DeprecationWarning, match="uint8"):
+    with pytest.warns(UserWarning, match="uint8"):
         ours = shapes(cygrad)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

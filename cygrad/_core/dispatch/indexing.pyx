@@ -180,7 +180,7 @@ cdef object _plain_entry(object item):
             return ndarray_over((<Tensor>item).array).item()
         if mask:
             warn_user("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
-                      "and int64 for positions", DeprecationWarning)
+                      "and int64 for positions")
             return wrap(array_from_numpy(np.asarray(ndarray_over((<Tensor>item).array) != 0), False))
         if code != BOOL and not is_integral(code):
             raise IndexError(f"index: tensors used as indices must be integers or bool (got {item.dtype})")
