@@ -1,7 +1,7 @@
 """Histograms, binary search and unique_consecutive."""
 
 from cygrad._core.arrays.dtype import bool as bool_dtype
-from cygrad._core.arrays.dtype import float64, int64
+from cygrad._core.arrays.dtype import float64, int64, promote_types
 from cygrad._core.creation.creation import tensor
 from cygrad._core.creation.factories import arange, linspace, ones, zeros
 from cygrad._core.dispatch.named_results import named_result
@@ -44,7 +44,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     sorted_sequence : Tensor
         Sorted along the last dimension; a vector is used for all values.
     input : Tensor or number
-        The values.
+        The values. Values and sequence are promoted to one dtype, integers and floats to float64.
     out_int32 : bool, default False
         Whether the result is int32 instead of int64.
     right : bool, default False
@@ -83,8 +83,11 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
                                f"{tuple(sorted_sequence.shape)}).")
         input = tensor(input, dtype=sorted_sequence.dtype if not isinstance(input, float)
                        or sorted_sequence.is_floating_point() else float64)
-        if input.dtype is not sorted_sequence.dtype:
-            sorted_sequence = operators.cast(sorted_sequence, input.dtype)
+    if input.dtype is not sorted_sequence.dtype:
+        common = promote_types(sorted_sequence.dtype, input.dtype)
+        if sorted_sequence.is_floating_point() is not input.is_floating_point():
+            common = promote_types(common, float64)            # float32 does not hold all integers of 32 bits
+        sorted_sequence, input = operators.cast(sorted_sequence, common), operators.cast(input, common)
     if sorter is not None:
         if tuple(as_tensor_argument("searchsorted", "sorter", sorter).shape) != tuple(sorted_sequence.shape):
             raise RuntimeError(f"searchsorted: sorter must have the shape of the sequence (got {tuple(sorter.shape)}, "
@@ -184,11 +187,11 @@ def bincount(input, weights=None, minlength=0):
     return operators.underived(counts, weights, "bincount")
 
 
-def _limits(operation, input, low, high):
-    """Return the limits of a histogram: minimum and maximum of the elements if both are equal."""
+def _limits(operation, input, low, high, given=False):
+    """Return the limits of a histogram: minimum and maximum of the elements if both are equal and not `given`."""
     for name, limit in (("min", low), ("max", high)):
         as_number(operation, name, limit)
-    if low == high and input.numel():
+    if low == high and input.numel() and not given:
         low, high = float(operators.amin(input)), float(operators.amax(input))
     if low == high:
         margin = 0.5 if operation == "histogram" else 1
@@ -281,6 +284,9 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         raise NotImplementedError(f"histogram: expected a floating point Tensor (got {input.dtype}).")
     values = operators.reshape(input.detach(), (input.numel(),))
     if isinstance(bins, Tensor):
+        if range is not None:
+            raise TypeError("histogram: range applies to a number of bins only (got edges as a Tensor and "
+                            f"range={range}). Omit it.")
         if bins.ndim != 1 or bins.dtype is not input.dtype or bins.numel() == 0:
             raise RuntimeError(f"histogram: bins must be a vector of the dtype of input (got {bins.dtype} and shape "
                                f"{tuple(bins.shape)}).")
@@ -288,8 +294,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     else:
         if (bins := as_integer("histogram", "bins", bins)) <= 0:
             raise RuntimeError(f"histogram: the number of bins must be positive (got {bins}).")
-        usual = (0, 0) if values.numel() else (0, 1)
-        low, high = _limits("histogram", values, *(usual if range is None else range))
+        first, last = range if range is not None else (0, 0 if values.numel() else 1)
+        low, high = _limits("histogram", values, first, last, range is not None)
         edges = operators.underived(linspace(low, high, bins + 1, dtype=input.dtype), input, "histogram")
     if weight is None:
         weights = ones(values.shape[0], dtype=input.dtype)

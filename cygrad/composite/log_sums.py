@@ -1,6 +1,6 @@
 """Logarithms of sums of exponentials: operators for real dtypes, composed functions for complex ones."""
 
-from math import inf
+from math import inf, nan
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
@@ -20,7 +20,8 @@ def _sum(a, b):
     above, below = operators.where(larger, a, b), operators.where(larger, b, a)
     infinite = operators.eq(operators.abs(operators.real(above.detach())), inf)
     difference = operators.where(infinite, 0, operators.sub(below, operators.where(infinite, 0, above)))
-    return operators.add(above, operators.where(infinite, 0, operators.log1p(operators.exp(difference))))
+    found = operators.add(above, operators.where(infinite, 0, operators.log1p(operators.exp(difference))))
+    return operators.where(operators.logical_or(operators.ne(a, a), operators.ne(b, b)), complex(nan, nan), found)
 
 
 def logaddexp(input, other, *, out=None):

@@ -344,7 +344,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 def _unique_slices(input, dim):
     """Return the unique slices along a dimension, the inverse indices and the counts."""
     size = _size_of(input, dim, "unique")
-    values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True)
+    values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True,
+                                        equal_nan=False)
     values = operators.underived(from_numpy(np.ascontiguousarray(values)), input, "unique")
     return (values, from_numpy(inverse.reshape(size).astype(np.int64)),
             from_numpy(counts.astype(np.int64)))

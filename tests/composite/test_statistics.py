@@ -196,3 +196,34 @@ def test_logsumexp_of_no_complex_numbers():
         found = cygrad.logsumexp(cygrad.zeros(empty, dtype=cygrad.complex128), dim)
         assert found.shape == shape
         assert (found == -cygrad.inf).all()
+
+
+def test_a_histogram_with_equal_limits_is_centered_on_them():
+    counts, edges = cygrad.histogram(cygrad.tensor([0.6, 0.6, 3.0]), 2, range=(1.0, 1.0))
+    assert counts.tolist() == [2, 0] and edges.tolist() == [0.5, 1.0, 1.5]
+
+
+def test_a_histogram_with_edges_refuses_a_range():
+    with pytest.raises(TypeError, match="range"):
+        cygrad.histogram(cygrad.tensor([0.5]), cygrad.tensor([0.0, 1.0]), range=(0.0, 2.0))
+
+
+def test_unique_slices_with_nan_are_distinct():
+    values = cygrad.tensor([float("nan"), 0.0, 0.0, float("nan")])
+    for dim in (None, 0):
+        unique, counts = cygrad.unique(values, return_counts=True, dim=dim)
+        assert unique[0] == 0 and unique[1:].isnan().tolist() == [True, True] and counts.tolist() == [2, 1, 1]
+
+
+def test_logcumsumexp_of_complex_numbers_stays_nan_after_nan():
+    nan, inf = float("nan"), float("inf")
+    result = cygrad.logcumsumexp(cygrad.tensor([complex(inf, 1), complex(0, nan), 0j]), 0)
+    assert result[0].item() == complex(inf, 1) and result[1:].isnan().all()
+
+
+def test_searchsorted_promotes_dtypes():
+    # 16777217 is no float32; integers and floats are compared as float64
+    edges = cygrad.tensor([16777216.0, 16777218.0])
+    assert cygrad.searchsorted(edges, cygrad.tensor([16777217], dtype=cygrad.int32)).tolist() == [1]
+    assert cygrad.bucketize(cygrad.tensor([1, 2]), cygrad.tensor([0.5, 1.5])).tolist() == [1, 2]
+    assert cygrad.bucketize(cygrad.tensor([1.5]), cygrad.tensor([1, 2])).tolist() == [1]
