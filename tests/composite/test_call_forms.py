@@ -202,3 +202,13 @@ def test_counts_may_be_integers_of_numpy_and_tensors(call):
 def test_a_bool_is_not_an_int(call):
     with pytest.raises(TypeError, match="int"):
         call(cygrad.ones(2, 3))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, out: cygrad.sum(x, 0, dtype=cygrad.float64, out=out),
+    lambda x, out: cygrad.mean(x, 0, dtype=cygrad.float64, out=out),
+    lambda x, out: cygrad.prod(x, 0, dtype=cygrad.float64, out=out)])
+def test_an_out_of_another_dtype_than_asked_for_is_refused(call):
+    with pytest.raises(RuntimeError, match="expected an out of dtype"):
+        call(cygrad.ones(3), cygrad.empty(()))
+    assert call(cygrad.ones(3), cygrad.empty((), dtype=cygrad.float64)).dtype is cygrad.float64

@@ -227,3 +227,10 @@ def test_searchsorted_promotes_dtypes():
     assert cygrad.searchsorted(edges, cygrad.tensor([16777217], dtype=cygrad.int32)).tolist() == [1]
     assert cygrad.bucketize(cygrad.tensor([1, 2]), cygrad.tensor([0.5, 1.5])).tolist() == [1, 2]
     assert cygrad.bucketize(cygrad.tensor([1.5]), cygrad.tensor([1, 2])).tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_a_variance_without_degrees_of_freedom_warns(name):
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        result = getattr(cygrad, name)(cygrad.ones(2, 1), dim=1)
+    assert (result[0] if isinstance(result, tuple) else result).isnan().all()

@@ -12,13 +12,14 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport INTEGER, INTEGERS, array_t
 from cygrad._core.arrays.dtype cimport dtype as Dtype
+from cygrad._core.arrays.dtype cimport dtype_code
 from cygrad._core.dispatch.dispatch cimport binary, call, call_boxed, call_inplace, unary
 from cygrad._core.graph.boxing cimport INTEGER_CAPACITY, begin_frame, frame_t
 from cygrad._core.graph.tensor cimport Tensor, type_of
 from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.table.operator cimport (
-    CALL_BINARY, CALL_INPLACE, CALL_UNARY, INPLACE, MAX_ARGUMENTS, OUT, Operator, operator_t, register_operator, table,
-    vectorcall_t,
+    CALL_BINARY, CALL_INPLACE, CALL_UNARY, DTYPE_, INPLACE, MAX_ARGUMENTS, OUT, Operator, operator_t, register_operator,
+    table, vectorcall_t,
 )
 
 from importlib import import_module
@@ -262,7 +263,17 @@ cdef object _bind_and_run(Operator operator, PyObject **given, Py_ssize_t n, PyO
             arguments[i] = operator.defaults[i]
             if arguments[i] == NULL:
                 return _missing(operator, given, n, names, i)
+        elif out != NULL and op.arguments[i].kind == DTYPE_ and arguments[i] != <PyObject *>None:
+            _check_out_dtype(operator, <object>arguments[i], <object>out)
     return _run(operator, arguments, out)
+
+
+cdef int _check_out_dtype(Operator operator, object dtype, object out) except -1:
+    """Check that the dtype of a call is that of its out."""
+    if isinstance(out, Tensor) and dtype_code(dtype, operator.__name__) != (<Tensor>out).array.dtype:
+        raise RuntimeError(f"{operator.__name__}: expected an out of dtype {dtype} (got {out.dtype}). Omit dtype, or "
+                           "pass another out.")
+    return 0
 
 
 cdef object _missing(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names, Py_ssize_t position):
