@@ -448,9 +448,16 @@ def _norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     return cygrad.linalg.vector_norm(input.coalesce()._elements, p, dtype=dtype)
 
 
+def linear(input, weight, bias=None):
+    """Return ``input @ weight.t() + bias`` of matrices, one of them sparse."""
+    product = matmul(input, weight.t())
+    return product if bias is None else product + bias
+
+
 OPERATIONS = {
-    "matmul": matmul, "mm": matmul, "mv": matmul, "addmm": _addmm, "add": add, "add_": add_, "sub": sub, "sub_": sub_,
-    "mul": mul, "multiply": mul, "mul_": _in_place("mul_", mul), "div": div, "div_": _in_place("div_", div), "true_divide": div,
+    "linear": linear, "matmul": matmul, "mm": matmul, "mv": matmul, "addmm": _addmm, "add": add, "add_": add_,
+    "sub": sub, "sub_": sub_, "mul": mul, "multiply": mul, "mul_": _in_place("mul_", mul), "div": div,
+    "div_": _in_place("div_", div), "true_divide": div,
     "transpose": transpose, "t": t, "matrix_transpose": lambda input: transpose(input, -2, -1),
     "adjoint": lambda input: transpose(input, -2, -1).conj(),
     "index_select": index_select, "select": select, "cat": cat, "sum": _sum,

@@ -3,6 +3,7 @@
 import pytest
 
 import cygrad
+from cygrad import nn
 
 
 def eye(dtype=cygrad.float32):
@@ -81,3 +82,15 @@ def test_zeros_like_is_sparse():
     zeros = cygrad.zeros_like(eye(), dtype=cygrad.float64)
     assert zeros.is_sparse and zeros.dtype is cygrad.float64
     assert zeros.to_dense().tolist() == [[0, 0], [0, 0]]
+
+
+def test_linear_takes_sparse_matrices():
+    weight, bias = cygrad.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), cygrad.tensor([1.0, 0.0, 0.0])
+    dense = cygrad.tensor([[1.0, 0.0], [0.0, 2.0]])
+    assert nn.functional.linear(dense.to_sparse(), weight, bias).tolist() == [[2, 3, 5], [5, 8, 12]]
+    layer = nn.Linear(2, 3)
+    layer.weight = nn.Parameter(weight.to_sparse())
+    input = dense.requires_grad_()
+    layer(input).sum().backward()
+    assert input.grad.tolist() == [[9, 12], [9, 12]]
+    assert layer.weight.grad.to_dense().tolist() == [[1, 2]] * 3
