@@ -75,9 +75,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     >>> F.dropout2d(cygrad.ones(1, 1, 1, 2), training=False)
     tensor([[[[1., 1.]]]])
     """
-    if as_tensor_argument("dropout2d", "input", input).ndim not in (3, 4):
-        warn_user(f"dropout2d: received a {input.ndim}-D input, which is probably a mistake. Use dropout1d or "
-                  "dropout3d.")
+    if as_tensor_argument("dropout2d", "input", input).ndim != 4:
+        warn_user(f"dropout2d: received a {input.ndim}-D input, whose dimension 1 is taken for the channels. Use "
+                  "dropout1d for it, or unsqueeze(0) for an image without a batch.")
     if input.ndim < 2:
         raise RuntimeError(f"dropout2d: expected an input with at least two dimensions (got {input.ndim}).")
     return _channels(input, p, training, inplace, "dropout2d")
