@@ -113,9 +113,6 @@ template <int SIZE> void zeros_loop(char **arguments, const int64_t *n, const in
 
 // ------------------------------------------------------------------------------------------------------------- vectors
 
-INLINE float truncated_quotient(float x, float y) { return truncf(x / y); }
-INLINE double truncated_quotient(double x, double y) { return trunc(x / y); }
-
 // Run the vector_function_t `data`, whose results are of type R, on contiguous elements; copy others first.
 template <class T, int ARITY, class R>
 void vector_function_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) {
@@ -365,7 +362,6 @@ template <class T> void enter_complex() {
     enter<T>("real", 1, 1, loop_of_one<R, real_part<T>, T>, of_parts);
     enter<T>("imag", 1, 1, loop_of_one<R, imaginary_part<T>, T>, of_parts);
     enter<T>("complex", 2, 1, complex_loop<R>, dtype, of_parts, FLOAT);
-    enter<R>("trunc_divide", 2, 4, loop_of_two<R, (R (*)(R, R))truncated_quotient, R>);
 }
 
 template <class T> void enter_real() {

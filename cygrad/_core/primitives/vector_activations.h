@@ -252,12 +252,13 @@ template <class T> INLINE T added_logarithms(T x, T y, T unit) {
 }
 
 /* x - trunc(x / y) * y without rounding, where `known` says that the quotient is small enough: it is off by at most
- * one, which the remainder shows. */
+ * one, which the remainder shows. Without fused operations float32 is divided in double precision. */
 template <class T> INLINE T rest_of_division(T x, T y, int *known) {
-    const double q = trunc((double)x / y), size = fabs(y);
-    const double rest = DOUBLE<T> ? multiply_add<double>(-q, y, x) : x - q * y;
-    *known = (DOUBLE<T> ? FUSED & (fabs(q) < 0x1p52) : fabs(q) < 0x1p28) & (size < INFINITY);
-    const double positive = x < 0 ? -rest : rest;
-    const double low = positive < 0 ? positive + size : positive, right = low >= size ? low - size : low;
+    typedef std::conditional_t<FUSED, T, double> wide;
+    const wide q = trunc((wide)x / y), size = fabs(y), rest = FUSED ? multiply_add<wide>(-q, y, x) : x - q * y;
+    const wide most = FUSED ? ((bits_t<T>)1 << MANTISSA<T>) : DOUBLE<T> ? 0 : 0x1p28;
+    *known = (fabs(q) < most) & (size < INFINITY);
+    const wide positive = x < 0 ? -rest : rest;
+    const wide low = positive < 0 ? positive + size : positive, right = low >= size ? low - size : low;
     return signed_as<T>((T)right, x);
 }

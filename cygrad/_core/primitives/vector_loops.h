@@ -60,6 +60,7 @@ EACH(sign, ONE, (T)(x > 0) - (T)(x < 0))         /* of nan, as PyTorch has it, 0
 EACH(frexp_mantissa, ONE, mantissa<T>(x))
 EACH_TO(int32_t, frexp_exponent, ONE, exponent<T>(x))
 EACH(frac, ONE, x - truncated<T>(x))
+EACH(trunc_divide, TWO, truncated<T>(x / y))
 EACH(nextafter, TWO, next_after<T>(x, y))
 EACH(replace_non_finite, FOUR, replaced<T>(x, y, z, w))
 EACH(present_backward, TWO, y != y ? 0 : x)

@@ -74,7 +74,7 @@ const vector_entry_t vector_entries[] = {
     VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),
     VECTOR(huber_backward, 3, 2), VECTOR(copysign, 2, 1), VECTOR(angle, 1, 1), SINGLE_VECTOR(hypot, 2, 4),
     VECTOR(logaddexp, 2, 12), VECTOR(logaddexp2, 2, 12), VECTOR(fmod, 2, 6), VECTOR(remainder, 2, 8),
-    VECTOR(floor_divide, 2, 10), VECTOR(lerp, 3, 2), VECTOR(bessel_gap, 1, 4), VECTOR(atanh_excess, 1, 8),
+    VECTOR(floor_divide, 2, 10), VECTOR(trunc_divide, 2, 4), VECTOR(lerp, 3, 2), VECTOR(bessel_gap, 1, 4), VECTOR(atanh_excess, 1, 8),
     WIDE_VECTOR(sinh, 1, 12), WIDE_VECTOR(cosh, 1, 12), WIDE_VECTOR(expm1, 1, 10), WIDE_VECTOR(atanh, 1, 12),
     WIDE_VECTOR(log, 1, 8), WIDE_VECTOR(log2, 1, 8), WIDE_VECTOR(log10, 1, 8), WIDE_VECTOR(tan, 1, 12),
     WIDE_VECTOR(asin, 1, 12), WIDE_VECTOR(acos, 1, 12), WIDE_VECTOR(atan, 1, 12), WIDE_VECTOR(atan2, 2, 16),

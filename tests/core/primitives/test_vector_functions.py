@@ -163,7 +163,8 @@ def test_rests_of_divisions_and_signs_are_those_of_numpy(name, dtype):
     divisors = (RNG.standard_normal(3000) * 10.0 ** RNG.integers(-6, 6, 3000)).astype(dtype)
     multiples = divisors * RNG.integers(-10**6, 10**6, 3000).astype(dtype)           # quotients close to integers
     others = (RNG.standard_normal(3000) * 10.0 ** RNG.integers(-6, 9, 3000)).astype(dtype)
-    for first, second in [(x, y), (multiples, divisors), (others, divisors)]:
+    tiny = (RNG.standard_normal((2, 3000)) * np.finfo(dtype).tiny * [[8], [1]]).astype(dtype)
+    for first, second in [(x, y), (multiples, divisors), (others, divisors), tiny]:
         found, expected = apply(name, first, second), getattr(np, name)(first, second)
         np.testing.assert_array_equal(found, expected)
         number = ~np.isnan(found)
@@ -197,7 +198,7 @@ OF_SEVERAL = {
     "logsigmoid_backward": 1, "hardswish_backward": 1, "hardsigmoid_backward": 1, "smooth_l1_elementwise": 2,
     "smooth_l1_backward": 2, "huber_elementwise": 2, "huber_backward": 2, "threshold": 2,
     "threshold_backward": 2, "lerp": 2, "copysign": 1, "hypot": 1, "logaddexp": 1, "logaddexp2": 1, "fmod": 1,
-    "remainder": 1, "logit_loss_slope": 2,
+    "remainder": 1, "trunc_divide": 1, "logit_loss_slope": 2,
 }
 
 
