@@ -76,13 +76,21 @@ template <class T> INLINE uint8_t is_negative(T x) { return x < 0; }
 
 constexpr char DIV[] = "div", FLOOR_DIVIDE[] = "floor_divide", REMAINDER[] = "remainder", FMOD[] = "fmod";
 
+// Divide. Elements in [0, b), such as most indices, need no division; after one that does not lie there, 64 divide untested.
 template <const char *NAME, auto FUNCTION, class T>
 void division_loop(char **arguments, const int64_t *n, const int64_t *steps, void *) {
+    const bool has_rest = NAME == REMAINDER || NAME == FMOD;
+    int64_t untested = 0;
     for (int64_t i = 0, count = *n; i < count; i++) {
-        const T b = at<T>(arguments, steps, 1, i);
+        const T a = at<T>(arguments, steps, 0, i), b = at<T>(arguments, steps, 1, i);
         if (b == 0)
             return refuse_zero(NAME);
-        at<T>(arguments, steps, 2, i) = FUNCTION(at<T>(arguments, steps, 0, i), b);
+        if (i >= untested && a >= 0 && a < b) {
+            at<T>(arguments, steps, 2, i) = has_rest ? a : 0;
+            continue;
+        }
+        untested = i < untested ? untested : i + 64;
+        at<T>(arguments, steps, 2, i) = FUNCTION(a, b);
     }
 }
 

@@ -213,6 +213,23 @@ def test_integer_division(name, dtype):
         np.testing.assert_array_equal(apply(name, a.astype(dtype), b.astype(dtype)), numpy_name(a, b))
 
 
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
+@pytest.mark.parametrize("dtype", DTYPES[1:6])
+def test_integer_division_where_only_some_elements_need_one(name, dtype):
+    """Of rows of indices that lie within the divisor, with others at some places; zero is refused everywhere."""
+    a = np.arange(1000).astype(dtype) % 7
+    for places in ([], [0], [63, 64, 65], [130, 999], range(500, 600)):
+        x = a.copy()
+        x[list(places)] = 100 if np.dtype(dtype).kind == "u" else -100
+        expected = np.trunc(x / 7.0) if name == "trunc_divide" else getattr(np, name)(x.astype(np.int64), 7)
+        np.testing.assert_array_equal(apply(name, x, np.full_like(x, 7)), expected.astype(dtype))
+    for place in (0, 1, 500, 999):
+        zero = np.full_like(a, 7)
+        zero[place] = 0
+        with pytest.raises(ZeroDivisionError):
+            apply(name, a, zero)
+
+
 def test_integer_power():
     a, b = np.meshgrid(np.arange(-4, 5), np.arange(6))
     np.testing.assert_array_equal(apply("pow", a, b), a**b)
