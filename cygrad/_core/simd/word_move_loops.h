@@ -32,61 +32,68 @@ static void copy_rows_of(const char *source, int64_t source_step, char *out, int
 typedef uint32_t words_t __attribute__((vector_size(32)));
 typedef uint64_t doubles_t __attribute__((vector_size(32)));
 
-/* Transpose 8 x 8 words; rows of the source are `step` bytes apart, those of `out` 16 words. */
-INLINE void transpose_part(const char *source, int64_t step, uint32_t *out) {
-    words_t a[8], b[8];
-    for (int i = 0; i < 8; i++)
-        memcpy(&a[i], source + i * step, sizeof(words_t));
-    for (int i = 0; i < 8; i += 2) {
-        b[i] = SHUFFLE(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        b[i + 1] = SHUFFLE(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (int i = 0; i < 8; i += 4)
+/* Interleave the elements of two vectors in each half, the first half of them or the second. */
+INLINE words_t interleaved(words_t x, words_t y, int second) {
+    return second ? SHUFFLE(x, y, 2, 10, 3, 11, 6, 14, 7, 15) : SHUFFLE(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
+}
+INLINE doubles_t interleaved(doubles_t x, doubles_t y, int second) {
+    return second ? SHUFFLE(x, y, 1, 5, 3, 7) : SHUFFLE(x, y, 0, 4, 2, 6);
+}
+
+/* Join the first or the second halves of two rows that lie `distance` bytes apart. */
+INLINE doubles_t joined_halves(const char *row, int64_t distance, int second) {
+    doubles_t x, y;
+    memcpy(&x, row, sizeof x);
+    memcpy(&y, row + distance, sizeof y);
+    return second ? SHUFFLE(x, y, 2, 3, 6, 7) : SHUFFLE(x, y, 0, 1, 4, 5);
+}
+
+/* Transpose 8 x 8 words, or 4 x 4 of 8 bytes. Rows are joined while they are loaded, and results stored as they are
+ * made: in arrays of vectors they would go through memory. */
+INLINE void transpose_part(const char *source, int64_t step, uint32_t *, char *out, int64_t out_step) {
+    for (int half = 0; half < 2; half++) {
+        const words_t a = (words_t)joined_halves(source, 4 * step, half);
+        const words_t b = (words_t)joined_halves(source + step, 4 * step, half);
+        const words_t c = (words_t)joined_halves(source + 2 * step, 4 * step, half);
+        const words_t d = (words_t)joined_halves(source + 3 * step, 4 * step, half);
         for (int k = 0; k < 2; k++) {
-            a[i + 2 * k] = SHUFFLE(b[i + k], b[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            a[i + 2 * k + 1] = SHUFFLE(b[i + k], b[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+            const doubles_t x = (doubles_t)interleaved(a, b, k), y = (doubles_t)interleaved(c, d, k);
+            const doubles_t first = interleaved(x, y, 0), second = interleaved(x, y, 1);
+            memcpy(out + (4 * half + 2 * k) * out_step, &first, sizeof first);
+            memcpy(out + (4 * half + 2 * k + 1) * out_step, &second, sizeof second);
         }
-    for (int i = 0; i < 4; i++) {
-        b[i] = SHUFFLE(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        b[i + 4] = SHUFFLE(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
-    for (int i = 0; i < 8; i++)
-        memcpy(out + 16 * i, &b[i], sizeof(words_t));
+}
+INLINE void transpose_part(const char *source, int64_t step, uint64_t *, char *out, int64_t out_step) {
+    for (int half = 0; half < 2; half++) {
+        const doubles_t a = joined_halves(source, 2 * step, half), b = joined_halves(source + step, 2 * step, half);
+        const doubles_t first = interleaved(a, b, 0), second = interleaved(a, b, 1);
+        memcpy(out + 2 * half * out_step, &first, sizeof first);
+        memcpy(out + (2 * half + 1) * out_step, &second, sizeof second);
+    }
 }
 
-/* Transpose 4 x 4 words of 8 bytes; rows of `out` are 8 words apart. */
-INLINE void transpose_part(const char *source, int64_t step, uint64_t *out) {
-    doubles_t a[4], b[4];
-    for (int i = 0; i < 4; i++)
-        memcpy(&a[i], source + i * step, sizeof(doubles_t));
-    for (int i = 0; i < 4; i += 2) {
-        b[i] = SHUFFLE(a[i], a[i + 1], 0, 4, 2, 6);
-        b[i + 1] = SHUFFLE(a[i], a[i + 1], 1, 5, 3, 7);
-    }
-    for (int i = 0; i < 2; i++) {
-        a[i] = SHUFFLE(b[i], b[i + 2], 0, 1, 4, 5);
-        a[i + 2] = SHUFFLE(b[i], b[i + 2], 2, 3, 6, 7);
-    }
-    for (int i = 0; i < 4; i++)
-        memcpy(out + 8 * i, &a[i], sizeof(doubles_t));
-}
-
-/* A tile of 64 bytes squared is assembled in a buffer, so that each cache line of both is accessed once: lines a power
- * of two apart would evict each other from the L1 cache. */
+/* Tiles of 64 bytes squared fill whole cache lines. If lines of `out` would evict each other from the L1 cache, because
+ * they lie a power of two apart, a tile is assembled in a buffer first. */
 template <class word>
 void transpose(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns) {
-    enum { SIDE = 64 / sizeof(word), PART = SIDE / 2 };
-    word buffer[SIDE * SIDE];
-    const int64_t whole_rows = rows / SIDE * SIDE, whole_columns = columns / SIDE * SIDE;
+    enum { SIZE = sizeof(word), SIDE = 64 / SIZE, PART = SIDE / 2 };
+    char buffer[64 * SIDE];
+    const int64_t whole_rows = rows / PART * PART, whole_columns = columns / PART * PART;
     for (int64_t column = 0; column < whole_columns; column += SIDE)
         for (int64_t row = 0; row < whole_rows; row += SIDE) {
-            const char *from = source + column * source_step + row * (int64_t)sizeof(word);
-            char *to = out + row * out_step + column * (int64_t)sizeof(word);
-            for (int i = 0; i < SIDE; i += PART)
-                for (int k = 0; k < SIDE; k += PART)
-                    transpose_part(from + i * source_step + k * sizeof(word), source_step, buffer + k * SIDE + i);
-            for (int k = 0; k < SIDE; k++)
-                memcpy(to + k * out_step, buffer + k * SIDE, SIDE * sizeof(word));
+            const char *from = source + column * source_step + row * SIZE;
+            char *const to = out + row * out_step + column * SIZE;
+            const int64_t height = row + SIDE <= rows ? SIDE : PART, width = column + SIDE <= columns ? SIDE : PART;
+            const bool buffered = out_step % 2048 == 0 && height + width == 2 * SIDE;
+            char *const tile = buffered ? buffer : to;
+            const int64_t step = buffered ? 64 : out_step;
+            for (int64_t k = 0; k < height; k += PART)
+                for (int64_t i = 0; i < width; i += PART)
+                    transpose_part(from + i * source_step + k * SIZE, source_step, (word *)NULL,
+                                   tile + k * step + i * SIZE, step);
+            for (int64_t k = 0; buffered && k < SIDE; k++)
+                memcpy(to + k * out_step, buffer + k * 64, 64);
         }
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; column++)

@@ -29,6 +29,14 @@ def test_matrices_are_turned(dtype):
             assert np.array_equal(target.numpy(), expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(512, 40), (512, 21), (520, 1024), (1024, 512), (2048, 17)])
+def test_rows_a_power_of_two_apart_are_turned(dtype, shape):
+    array = numbers(shape, dtype)
+    assert np.array_equal(cygrad.from_numpy(array).t().contiguous().numpy(), array.T)
+    assert np.array_equal(cygrad.from_numpy(array[:-3]).t().contiguous().numpy(), array[:-3].T)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_order_is_reversed(dtype):
     for length in (*SIDES, 1000):
