@@ -688,6 +688,8 @@ cdef enum:
 
 
 cdef extern from "elementwise/offset_loops.h" nogil:
+    void read_elements(int64_t size, const char *sparse, int64_t step, char *dense, const int64_t *offsets, int64_t n,
+                       int64_t rows)
     void move_elements(move_t move, int dtype, int64_t size, char *sparse, char *dense, const int64_t *offsets,
                        int64_t n)
     void move_row(move_t move, int dtype, int64_t size, char *sparse, char *dense, int64_t stride, int64_t n)
@@ -729,16 +731,19 @@ cdef int64_t _place(int n, const int64_t *shape, const int64_t *strides, int64_t
 cdef void _read_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Move rows begin..end, counted over (before, offsets, all but the last of after)."""
     cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
-    cdef int outer = nest.n_after - 1
-    cdef int64_t width = itemsize(nest.dtype), inner = 1, run, row = begin, b, i, a, length = 1
+    cdef int outer = nest.n_after - 1, last = nest.n_before - 1
+    cdef int64_t width = itemsize(nest.dtype), inner = 1, run, row = begin, b, i, a, length = 1, rows = 1, step = 0
     cdef char *sparse
-    if nest.n_after == 0:           # single elements: one run of offsets at a time
+    if nest.n_after == 0:           # single elements: one run of offsets at a time, or several whole ones
         while row < end:
             b, i = row // nest.n, row % nest.n
             run = min(nest.n - i, end - row)
+            if last >= 0:
+                rows = min(nest.before_shape[last] - b % nest.before_shape[last], (end - row) // nest.n)
+                rows, step = rows if i == 0 and rows > 1 else 1, nest.before_strides[last]
             sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
-            _elements(nest, sparse, nest.dense + row * width, nest.offsets + i, run)
-            row += run
+            read_elements(width, sparse, step, nest.dense + row * width, nest.offsets + i, run, rows)
+            row += run * rows
         return
     length = nest.after_shape[outer]
     inner = _product(outer, nest.after_shape)

@@ -13,14 +13,27 @@ template <class F> void for_number(int dtype, F f) {
 
 }  // namespace
 
-void move_elements(move_t move, int dtype, int64_t size, char *sparse, char *dense, const int64_t *offsets, int64_t n) {
-    if (move == READ)
-        for_word(size, [=](auto x) {
-            typedef decltype(x) T;
+void read_elements(int64_t size, const char *sparse, int64_t step, char *dense, const int64_t *offsets, int64_t n,
+                   int64_t rows) {
+    for_word(size, [=](auto x) {
+        typedef decltype(x) T;
+        T *out = (T *)dense;
+        int64_t row = 0;
+        for (; row + 4 <= rows; row += 4, out += 4 * n)         // one load of an offset for four elements
+            for (int64_t i = 0; i < n; i++) {
+                const char *const place = sparse + row * step + offsets[i];
+                const T a = *(const T *)place, b = *(const T *)(place + step);
+                const T c = *(const T *)(place + 2 * step), d = *(const T *)(place + 3 * step);
+                out[i] = a, out[n + i] = b, out[2 * n + i] = c, out[3 * n + i] = d;
+            }
+        for (; row < rows; row++, out += n)
             for (int64_t i = 0; i < n; i++)
-                ((T *)dense)[i] = *(const T *)(sparse + offsets[i]);
-        });
-    else if (move == WRITE)
+                out[i] = *(const T *)(sparse + row * step + offsets[i]);
+    });
+}
+
+void move_elements(move_t move, int dtype, int64_t size, char *sparse, char *dense, const int64_t *offsets, int64_t n) {
+    if (move == WRITE)
         for_word(size, [=](auto x) {
             typedef decltype(x) T;
             for (int64_t i = 0; i < n; i++)

@@ -14,8 +14,11 @@ typedef enum {
     TAKE           /* READ from the last offset to the first, each leaving zeros: undoes WRITE */
 } move_t;
 
-/* READ, WRITE or ADD one element of `size` bytes at each of n offsets. */
+/* Read one element of `size` bytes at each of n offsets, from rows `step` bytes apart; those of `dense` are contiguous. */
+EXPORTED void read_elements(int64_t size, const char *sparse, int64_t step, char *dense, const int64_t *offsets,
+                            int64_t n, int64_t rows);
+/* WRITE or ADD one element at each of n offsets. */
 EXPORTED void move_elements(move_t move, int dtype, int64_t size, char *sparse, char *dense, const int64_t *offsets,
                             int64_t n);
-/* ... a row of n elements, `stride` bytes apart in `sparse`. */
+/* READ, WRITE or ADD a row of n elements, `stride` bytes apart in `sparse`. */
 EXPORTED void move_row(move_t move, int dtype, int64_t size, char *sparse, char *dense, int64_t stride, int64_t n);

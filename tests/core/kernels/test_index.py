@@ -288,6 +288,15 @@ def test_index_select_and_add(dtype):
             same(call("index_add", array, dim, index, np.asfortranarray(source), 1), expected)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 11])
+def test_elements_of_several_rows(rows):
+    for array in layouts((2, rows, 70)):
+        for index in (I([69]), I([3, 0, 3, 69, 7])):
+            same(call("index_select", array, 2, index), np.take(array, index, 2))
+    array = numbers((500, 128))
+    same(call("index_select", array, 1, np.arange(127, -1, -1)), array[:, ::-1])
+
+
 def test_index_add_scaled():
     array, source = numbers((3, 2)), numbers((2, 2)) + 1
     expected = array.copy()
