@@ -25,6 +25,9 @@ typedef struct {
     const piecewise_t *piecewise;
     int bits;                               /* 4 or 6: of the mantissa, which number the segments of an octave */
     unsigned char states[2 * (64 * TABLE_OCTAVES + 1)];
+#if defined(__GNUC__)
+    __attribute__((aligned(64)))            /* one cache line each */
+#endif
     table_segment_t segments[2 * (64 * TABLE_OCTAVES + 1)];
 } float_table_t;
 
