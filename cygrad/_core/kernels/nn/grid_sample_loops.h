@@ -195,6 +195,27 @@ INLINE void add_chosen(vector_t<double> &sums, const double *image, places_t<dou
     const __m256d chosen = _mm256_mask_i32gather_pd(_mm256_setzero_pd(), image, (__m128i)at, there, 8);
     sums = _mm256_blendv_pd(sums, sums + load<double>(factor) * chosen, there);
 }
+
+INLINE int are_pairs(places_t<float> at, places_t<float> after) {
+    return _mm256_movemask_ps((__m256)(at | (at + 1 != after))) == 0;
+}
+
+/* The neighbors at places 0, 1, 4 and 5, so that a shuffle within halves separates them; faster than a gather. */
+INLINE __m256 four_pairs(const float *image, const int32_t *places) {
+    const auto pair = [=](int k) {
+        double neighbors;
+        memcpy(&neighbors, image + places[k], sizeof neighbors);
+        return neighbors;
+    };
+    return (__m256)_mm256_setr_pd(pair(0), pair(1), pair(4), pair(5));
+}
+
+INLINE void add_pairs(vector_t<float> &sums, const float *image, const int32_t *places, const float *factor,
+                      const float *next_factor) {
+    const __m256 low = four_pairs(image, places), high = four_pairs(image, places + 2);
+    sums += load<float>(factor) * (vector_t<float>)_mm256_shuffle_ps(low, high, 0x88);
+    sums += load<float>(next_factor) * (vector_t<float>)_mm256_shuffle_ps(low, high, 0xdd);
+}
 #endif
 #endif
 
@@ -204,7 +225,7 @@ template <class T> static void gather_weighted(
     for (int64_t begin = 0; begin < points; begin += GRID_BLOCK) {
         const int64_t end = points - begin < GRID_BLOCK ? points : begin + GRID_BLOCK;
 #if SIMD_LEVEL > 0
-        constexpr bool PAIRS = SIMD_LEVEL == 2 && !DOUBLE<T>;
+        constexpr bool PAIRS = !DOUBLE<T>;
         /* Bit k: taps k and k + 1 read neighbors for all lanes. */
         uint64_t next_to[GRID_BLOCK / VECTOR_LANES<T>];
         if constexpr (PAIRS)
