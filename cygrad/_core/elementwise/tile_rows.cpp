@@ -1,6 +1,7 @@
 // The loops of tile_rows.h for the SIMD target of this processor.
 
 #include "elementwise/tile_rows.h"
+#include "simd/fetch.h"
 #include "simd/shuffle.h"
 
 #define LOOPS "elementwise/tile_row_loops.h"

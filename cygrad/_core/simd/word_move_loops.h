@@ -4,6 +4,8 @@
 template <int WIDTH>
 INLINE void move_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t bytes, int64_t rows) {
     for (int64_t row = 0; row < rows; row++, source += source_step, out += out_step) {
+        if (WIDTH == 64 && bytes >= 256)             /* processors do not foresee a read across the gap between rows */
+            fetch(source + 4 * source_step, bytes, 0);
         for (int64_t i = 0; i + WIDTH < bytes; i += WIDTH)
             __builtin_memcpy(out + i, source + i, WIDTH);
         __builtin_memcpy(out + bytes - WIDTH, source + bytes - WIDTH, WIDTH);

@@ -1,6 +1,7 @@
 // The moves of words for the SIMD target of this processor.
 
 #include "simd/word_moves.h"
+#include "simd/fetch.h"
 #include "simd/shuffle.h"
 
 #define LOOPS "simd/word_move_loops.h"
