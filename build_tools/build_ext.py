@@ -20,7 +20,7 @@ from setuptools.modified import newer_group
 
 from build_tools import openblas, operator_table, stubs
 from build_tools.configuration import Configuration
-from build_tools.files import copy_if_changed, write_if_changed
+from build_tools.files import copy_if_changed, update, write_if_changed
 from build_tools.modules import CORE, OPERATOR_TABLE, Library, headers, registers_kernels
 from build_tools.openmp import CROSS_BUILD
 
@@ -38,9 +38,18 @@ FACTS = {facts}
 LIST_APPEND = ("int result = PyList_Append(list, x);\n    Py_DECREF(x);",
                "int result = PyList_Append(list, x);\n    if (likely(!result)) Py_DECREF(x);")
 
-# Absolute names are not looked for next to each file that cimports them, which took three seconds.
 find_pxd = DependencyTree.find_pxd
-DependencyTree.find_pxd = lambda tree, name, file=None: find_pxd(tree, name, file if name.startswith(".") else None)
+
+
+def find_own_pxd(tree: DependencyTree, name: str, file: str | None = None) -> str | None:
+    """Find a .pxd. Cython searches all of `sys.path` for each name that is cimported, which took three seconds."""
+    if not name.startswith("cygrad."):
+        return find_pxd(tree, name, file if name.startswith(".") else None)
+    path = name.replace(".", "/")
+    return next(filter(os.path.exists, (f"{path}.pxd", f"{path}/__init__.pxd")), None)
+
+
+DependencyTree.find_pxd = find_own_pxd
 
 
 def link_dir(configuration: Configuration) -> Path:
@@ -77,16 +86,19 @@ class BuildExt(build_ext):
 
     def run(self):
         library = openblas.copy_to(link_dir(self.configuration))
-        table = operator_table.compiled(OPERATOR_TABLE)       # first: a mistake in it is found in a second
+        package = Path("." if self.inplace else self.build_lib, CORE)
+        tools, table = Path(__file__).parent.glob("*.py"), package / operator_table.FILE
+        with update(table, [OPERATOR_TABLE, *OPERATOR_TABLE.glob("*.toml"), *OPERATOR_TABLE.parent.glob("*.py"),
+                            *tools]) as changed:
+            if changed:         # first: a mistake in it is found in a second
+                write_if_changed(table, operator_table.compiled(OPERATOR_TABLE))
         self.modules = [module for extension in self.extensions for module in extension.modules]
         self.cythonize()
         super().run()
-        package = Path("." if self.inplace else self.build_lib, CORE)
         users = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
         write_if_changed(package / library.name, openblas.trimmed(library, users))
         write_if_changed(package / openblas.LICENSE, openblas.license_text())
         write_if_changed(package / "build_config.py", self.facts())
-        write_if_changed(package / operator_table.FILE, table)
         self.prune(Path(self.build_lib, CORE))
         self.prune(package)
         self.write_stub(package.parent)
@@ -211,7 +223,10 @@ class BuildExt(build_ext):
         """Write the stubs, unless a sanitizer, missing modules or a cross build prevent the import."""
         partial = self.configuration.sanitizer or os.environ.get("CYGRAD_MODULES") or CROSS_BUILD
         if not partial and (package / "__init__.py").exists():
-            stubs.write(package.parent)
+            sources = [path for suffix in ("py", "pyx", "toml") for path in CORE.parent.rglob(f"*.{suffix}")]
+            with update(package / stubs.STUB, [*sources, *Path(__file__).parent.glob("*.py")]) as changed:
+                if changed:
+                    stubs.write(package.parent)
 
     def facts(self) -> str:
         libraries = {

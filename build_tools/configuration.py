@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -120,13 +121,13 @@ class Configuration:
             return []
         return ["-g", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}"]
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Return a directory name that differs for different configurations."""
         words = ["debug" if self.debug else "release", *filter(None, [self.sanitizer])]
         return "-".join([*words, _hash(self.facts())])
 
-    @property
+    @cached_property
     def translation_key(self) -> str:
         """Return a hash of what the C code depends on besides the sources."""
         return _hash([version("Cython"), self.directives])
@@ -153,6 +154,7 @@ class Configuration:
         }
 
 
+@cache
 def compiler_version() -> str:
     """Return the first line of `cc --version`."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")

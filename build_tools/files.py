@@ -3,7 +3,20 @@
 import filecmp
 import os
 import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def update(path: Path, sources: Iterable[Path]) -> Iterator[bool]:
+    """Yield whether a file is older than one of its `sources`; after that it is as new as this call."""
+    begin = time.time() - 0.1       # times of files are coarse
+    changed = not path.exists() or any(source.stat().st_mtime >= path.stat().st_mtime for source in sources)
+    yield changed
+    if changed and path.exists():
+        os.utime(path, (begin, begin))
 
 
 def write_if_changed(path: Path, content: str | bytes) -> bool:

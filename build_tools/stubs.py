@@ -52,6 +52,7 @@ def write(directory: Path) -> None:
     answer = subprocess.run([sys.executable, __file__, str(directory)], check=False, capture_output=True, text=True,
                             env={**os.environ, "OMP_NUM_THREADS": "1"})
     if answer.returncode:
+        Path(directory, "cygrad", STUB).unlink(missing_ok=True)      # it would be out of date
         print(f"warning: no type stub was written, because the package does not import:\n{answer.stderr}",
               file=sys.stderr)
 

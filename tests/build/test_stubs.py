@@ -94,8 +94,9 @@ def test_build_writes_it_for_a_package_to_be_installed(tree, tmp_path):
     assert not written - names(tree.body)
 
 
-def test_package_that_does_not_import(tmp_path, capfd):
+def test_package_that_does_not_import_keeps_no_old_stub(tmp_path, capfd):
     (tmp_path / "cygrad").mkdir()
+    (tmp_path / "cygrad" / stubs.STUB).write_text("from math import *\n")
     (tmp_path / "cygrad" / "__init__.py").write_text("raise ImportError('half built')\n")
     stubs.write(tmp_path)
     assert "half built" in capfd.readouterr().err
