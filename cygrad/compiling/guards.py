@@ -378,6 +378,11 @@ class GuardCollector:
 
     def visit_class(self, cls, path):
         """Guard the members of a class and its bases."""
+        for base in cls.__mro__:                     # operators of such objects are not observed
+            if not (base.__module__ in PURE_MODULES or base.__module__ == "numpy") and is_opaque(base):
+                self.reason = (f"it uses {path}, the type {base.__name__} of the module {base.__module__!r}, whose "
+                               "objects may differ in each call. Pass a number or tensor made of it as an argument")
+                return
         if not cls.__flags__ & 1 << 9:               # a static type is immutable
             return
         self.guards.append((CLASS, cls, None, class_state(cls)))
@@ -496,12 +501,15 @@ def is_native(value):
 @functools.lru_cache(maxsize=10_000)
 def hidden_state(cls):
     """Return whether instances have state besides attributes, slots and contents of Python containers."""
-    for base in cls.__mro__:
-        if of_package(base.__module__) or base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset,
-                                                   int, float, complex, str, bytes):
-            continue
-        slots = sum(isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType))
-                    for member in vars(base).values())
-        if not base.__flags__ & 1 << 9 or base.__basicsize__ - base.__base__.__basicsize__ > 8 * slots:
-            return True
-    return issubclass(cls, (set, str, bytes)) and cls not in (set, str, bytes)
+    return any(map(is_opaque, cls.__mro__)) or (issubclass(cls, (set, str, bytes)) and cls not in (set, str, bytes))
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_opaque(cls):
+    """Return whether a class adds state to its base that is in neither attributes nor slots."""
+    if of_package(cls.__module__) or cls in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset, int,
+                                             float, complex, str, bytes):
+        return False
+    slots = sum(isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType))
+                for member in vars(cls).values())
+    return not cls.__flags__ & 1 << 9 or cls.__basicsize__ - cls.__base__.__basicsize__ > 8 * slots

@@ -1,7 +1,9 @@
 """Unsupported functions run eagerly, and `explain` gives the reason."""
 
 import random
+from decimal import Decimal, localcontext
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -78,6 +80,34 @@ def test_world_outside():
     check(lambda x: print(end="") or x * 2, (x,), (x,), reason=r"it calls print")
     numbers = iter(range(9))
     check(lambda x: x * 0 * next(numbers), (x,), (x,), reason="it")
+
+
+def test_operators_of_foreign_types_may_read_what_nothing_compares():
+    class Exact(Decimal):
+        """A type of the user with such a base."""
+
+    def divided(kind):
+        return lambda x: x * float(kind(1) / 3)
+
+    for kind in (Decimal, Exact):
+        eager, compiled = divided(kind), cygrad.compile(divided(kind))
+        for precision in (2, 5, 28):
+            with localcontext(prec=precision):
+                x = cygrad.ones(2, dtype=cygrad.float64)
+                assert cygrad.equal(eager(x), compiled(x))
+        check(divided(kind), (cygrad.ones(2),), reason="whose objects may differ in each call")
+
+
+def test_types_of_errors_and_arrays_are_known():
+    class Unfit(ValueError):
+        """An error of the user."""
+
+    def doubled(x):
+        if x.shape[0] > 5:
+            raise Unfit
+        return x if isinstance(x, np.ndarray) else x * 2
+
+    check(doubled, (cygrad.ones(3),), (cygrad.ones(3),), executions=1)
 
 
 def test_tensors_that_stay():
