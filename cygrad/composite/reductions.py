@@ -1,8 +1,7 @@
 """Reductions that select an operator by their arguments."""
 
 from cygrad._core.dispatch.named_results import named_result
-from cygrad._core.graph.tensor import Tensor
-from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.graph.tensor import Tensor, checked_freedom
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
@@ -172,14 +171,6 @@ def _spread_arguments(operation, dim, unbiased, correction):
     return dim, correction
 
 
-def _enough(operation, input, found, correction):
-    """Return the deviation or variance; warn if `correction` leaves no degrees of freedom."""
-    if input.numel() <= correction * found.numel():
-        warn_user(f"{operation}: degrees of freedom is <= 0 (got {input.numel()} elements for {found.numel()} results "
-                  f"and correction={correction}). The result is nan or inf.")
-    return found
-
-
 @spelled
 @documented(_PARAMETERS, returns=_RETURNED)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
@@ -202,7 +193,8 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     tensor(1.)
     """
     dim, correction = _spread_arguments("var", dim, unbiased, correction)
-    return _enough("var", input, operators.var(input, dim, correction=correction, keepdim=keepdim, out=out), correction)
+    return checked_freedom("var", correction, input,
+                           operators.var(input, dim, correction=correction, keepdim=keepdim, out=out))
 
 
 @spelled
@@ -227,7 +219,8 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     tensor(1.)
     """
     dim, correction = _spread_arguments("std", dim, unbiased, correction)
-    return _enough("std", input, operators.std(input, dim, correction=correction, keepdim=keepdim, out=out), correction)
+    return checked_freedom("std", correction, input,
+                           operators.std(input, dim, correction=correction, keepdim=keepdim, out=out))
 
 
 @spelled
@@ -253,8 +246,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     (tensor(1.), tensor(2.))
     """
     dim, correction = _spread_arguments("var_mean", dim, unbiased, correction)
-    return tuple(operators.var_mean([_enough("var_mean", input, operators.var(
-        input, dim, correction=correction, keepdim=keepdim), correction),
+    found = operators.var(input, dim, correction=correction, keepdim=keepdim)
+    return tuple(operators.var_mean([checked_freedom("var_mean", correction, input, found),
                                      operators.mean(input, dim, keepdim)]))
 
 
@@ -281,8 +274,8 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     (tensor(1.), tensor(2.))
     """
     dim, correction = _spread_arguments("std_mean", dim, unbiased, correction)
-    return tuple(operators.std_mean([_enough("std_mean", input, operators.std(
-        input, dim, correction=correction, keepdim=keepdim), correction),
+    found = operators.std(input, dim, correction=correction, keepdim=keepdim)
+    return tuple(operators.std_mean([checked_freedom("std_mean", correction, input, found),
                                      operators.mean(input, dim, keepdim)]))
 
 

@@ -1,5 +1,6 @@
 """Statistics, cumulative extrema, matrix products and distances, compared with PyTorch."""
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -234,3 +235,9 @@ def test_a_variance_without_degrees_of_freedom_warns(name):
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
         result = getattr(cygrad, name)(cygrad.ones(2, 1), dim=1)
     assert (result[0] if isinstance(result, tuple) else result).isnan().all()
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_a_variance_of_an_array_is_that_of_a_tensor(name):
+    values = np.arange(4.0)
+    assert str(getattr(cygrad, name)(values)) == str(getattr(cygrad, name)(cygrad.from_numpy(values)))
