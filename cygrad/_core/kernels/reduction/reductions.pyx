@@ -6,7 +6,7 @@ Leaves are combined as a balanced tree, and few long reductions are split among 
 problem, not on the number of threads.
 """
 
-from libc.float cimport DBL_MAX, FLT_MAX
+from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdio cimport snprintf
@@ -687,14 +687,14 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
     return status
 
 
-cdef int _out_of_range(const array_t *out, double low) noexcept nogil:
+cdef int _out_of_range(const array_t *out, bint single, double low) noexcept nogil:
     """Return 1 if a real or complex number is below `low` in size, plus 2 if one is not finite."""
     cdef int64_t i, n = out.size * (1 + is_complex(out.dtype))
-    cdef double size, high = FLT_MAX if real_of(out.dtype) == FLOAT32 else DBL_MAX
+    cdef double size
     cdef int found = 0
     for i in range(n):
-        size = fabs((<float *>out.data)[i] if real_of(out.dtype) == FLOAT32 else (<double *>out.data)[i])
-        if not low <= size <= high:
+        size = fabs((<float *>out.data)[i] if single else (<double *>out.data)[i])
+        if not low <= size <= DBL_MAX:
             found |= 1 if size < low else 2
     return found
 
@@ -745,7 +745,7 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
     if status != OK or (
             reduction.self.storage != NULL and reduction.self.storage.size_class == NO_ELEMENTS):     # fake tensor
         return status
-    outside = _out_of_range(result.of.array, low)
+    outside = _out_of_range(result.of.array, single, low)
     if outside and single:
         status = reduced_result(name, operation, parameter, COMPLEX128 if is_complex(dtype) else FLOAT64,
                                 COMPLEX128 if is_complex(made) else FLOAT64, reduction, &wide)
