@@ -67,6 +67,8 @@ def resize_(self, *sizes, memory_format=None):
     size = Size(as_sizes("resize_", "sizes", sizes[0] if len(sizes) == 1 else sizes, 1))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_: sizes must not be negative (got {size}).")
+    if math.prod(size) * self.element_size() >= 2**63:
+        raise RuntimeError(f"resize_: too many elements for 64-bit arithmetic (got shape {tuple(size)}).")
     if self.requires_grad and not cygrad.is_inference_mode_enabled():
         raise RuntimeError("resize_: cannot resize variables that require grad. Use reshape(), or detach() first.")
     strides = None if memory_format is None else cygrad.empty(size, device="cpu", memory_format=memory_format).stride()

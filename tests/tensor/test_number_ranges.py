@@ -204,3 +204,24 @@ def test_gradient_refuses_unsigned_integers():
     assert cygrad.gradient(cygrad.tensor([3, 1]))[0].tolist() == [-2, -2]
     with pytest.raises(RuntimeError, match=r"gradient: expected a signed dtype.*got cygrad\.uint8"):
         cygrad.gradient(cygrad.tensor([3, 1], dtype=cygrad.uint8))
+
+
+@pytest.mark.parametrize(("call", "argument"), [
+    (lambda x: x.expand(2**63), "'size'"), (lambda x: x.topk(2**64), "'k'"), (lambda x: x.roll(-2**70), "'shifts'"),
+    (lambda x: x.reshape(2, 2**63), "'shape'"), (lambda x: x.sum(2**63), "'dim'")])
+def test_sizes_beyond_64_bits_name_operation_argument_and_value(call, argument):
+    with pytest.raises(OverflowError, match=rf"^\w+: argument {argument} does not fit 64 bits .*\d{{19}}.*smaller one"):
+        call(cygrad.ones(2))
+
+
+def test_numbers_beyond_64_bits_may_be_floats():
+    with pytest.raises(OverflowError, match=r"argument 'other' does not fit 64 bits .*Use a float"):
+        cygrad.ones(2).fmod(2**70)
+    assert cygrad.ones(2).fmod(2.0**70).tolist() == [1, 1]
+
+
+def test_resizing_beyond_64_bits_names_the_operation():
+    x = cygrad.ones(2)
+    with pytest.raises(RuntimeError, match=r"resize_: too many elements .*\(4611686018427387904, 4\)"):
+        x.resize_(2**62, 4)
+    assert x.tolist() == [1, 1]

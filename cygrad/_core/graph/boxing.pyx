@@ -275,16 +275,18 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     finally:
         if not done:
             unbox(frame)
-            _name_overflow(operator)
+            _name_overflow(operator, frame.n - 1, arguments[frame.n - 1])
     return made
 
 
-cdef int _name_overflow(Operator operator) except -1:
-    """Name the operator if the exception that is being raised says that an integer does not fit 64 bits."""
+cdef int _name_overflow(Operator operator, int position, PyObject *given) except -1:
+    """Name operator and argument if the exception that is being raised says that an integer does not fit 64 bits."""
+    cdef int kind = operator.descriptor.arguments[position].kind
     error = sys.exc_info()[1]
     if type(error) is OverflowError:
-        name = called_operation(operator.name)
-        error.args = (f"{name}: an integer does not fit 64 bits (Overflow when unpacking long). Use a float.",)
+        instead = "a smaller one" if kind in (INT, INTS) else "a float"
+        error.args = (f"{called_operation(operator.name)}: argument '{<object>operator.parameters[position]}' does not "
+                      f"fit 64 bits (Overflow when unpacking long, got {<object>given}). Use {instead}.",)
     return 0
 
 
