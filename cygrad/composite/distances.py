@@ -183,9 +183,9 @@ def renorm(input, p, dim, maxnorm, *, out=None):
             [0.3000, 0.4000]])
     """
     as_tensor_argument("renorm", "input", input)
-    if p <= 0 or isinstance(p, complex):
+    if as_number("renorm", "p", p) <= 0:
         raise RuntimeError(f"renorm: p must be positive (got {p}).")
-    if maxnorm < 0:
+    if as_number("renorm", "maxnorm", maxnorm) < 0:
         raise RuntimeError(f"renorm: maxnorm must not be negative (got {maxnorm}).")
     if input.ndim < 2:
         raise RuntimeError(f"renorm: expected at least two dimensions (got shape {tuple(input.shape)}).")

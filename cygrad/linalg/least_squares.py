@@ -44,8 +44,8 @@ def _former(operation, name, value, *given):
 def tolerances(operation, A, atol, rtol):
     """Return the absolute and relative tolerance as float64 Tensors; the default depends on the machine epsilon."""
     for name, value in (("atol", atol), ("rtol", rtol)):
-        if isinstance(value, Tensor) and value.is_complex():
-            raise RuntimeError(f"{operation}: {name} must be real (got {value.dtype}).")
+        if isinstance(value, complex) or (isinstance(value, Tensor) and value.is_complex()):
+            raise RuntimeError(f"{operation}: {name} must be real (got {getattr(value, 'dtype', value)}).")
 
     def real(value):
         return operators.cast(value.detach() if isinstance(value, Tensor) else tensor(value), float64)

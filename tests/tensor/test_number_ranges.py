@@ -225,3 +225,13 @@ def test_resizing_beyond_64_bits_names_the_operation():
     with pytest.raises(RuntimeError, match=r"resize_: too many elements .*\(4611686018427387904, 4\)"):
         x.resize_(2**62, 4)
     assert x.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: cygrad.norm(x, 1j), lambda x: x.dist(x, 1j), lambda x: F.normalize(x, 1j),
+    lambda x: F.pairwise_distance(x, x, 1j), lambda x: F.layer_norm(x, (3,), eps=1j),
+    lambda x: cygrad.linalg.pinv(x, rcond=1j), lambda x: cygrad.linalg.matrix_rank(x, 1j),
+    lambda x: cygrad.renorm(x, 1j, 0, 1), lambda x: cygrad.renorm(x, 2, 0, 1j)])
+def test_orders_and_tolerances_are_real_not_the_real_part_of_a_complex_number(call):
+    with pytest.raises((TypeError, RuntimeError), match=r"^[\w.]+: .*(must be (a real number|a number|real))"):
+        call(cygrad.ones(3, 3))

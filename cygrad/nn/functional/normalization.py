@@ -96,7 +96,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)
     _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
-    if eps < 0 or (training and eps == 0):
+    if type(eps) is complex or eps < 0 or (training and eps == 0):
         raise ValueError(f"batch_norm: eps must be positive during training, and not negative otherwise (got {eps}).")
     if not training:
         if running_mean is None or running_var is None:
