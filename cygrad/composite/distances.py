@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from cygrad._core.creation.factories import arange
-from cygrad._core.graph.argument_errors import as_number
+from cygrad._core.graph.argument_errors import as_integer, as_number
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import rounded_once
@@ -183,9 +183,10 @@ def renorm(input, p, dim, maxnorm, *, out=None):
             [0.3000, 0.4000]])
     """
     as_tensor_argument("renorm", "input", input)
-    if as_number("renorm", "p", p) <= 0:
+    dim = as_integer("renorm", "dim", dim)
+    if not as_number("renorm", "p", p) > 0:
         raise RuntimeError(f"renorm: p must be positive (got {p}).")
-    if as_number("renorm", "maxnorm", maxnorm) < 0:
+    if not as_number("renorm", "maxnorm", maxnorm) >= 0:
         raise RuntimeError(f"renorm: maxnorm must not be negative (got {maxnorm}).")
     if input.ndim < 2:
         raise RuntimeError(f"renorm: expected at least two dimensions (got shape {tuple(input.shape)}).")

@@ -63,8 +63,9 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(5.)
     """
     x = _as_dtype("linalg.vector_norm", x, dtype)
+    dim = None if isinstance(dim, tuple) and not dim else dim
     if as_number("linalg.vector_norm", "ord", ord) < 0 or ord == inf:
-        if dim is None or dim == ():
+        if dim is None:
             empty = x.numel() == 0
         else:
             sizes = tuple(x.shape) or (1,)
@@ -73,7 +74,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
         if empty:
             raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} is not defined without elements (got "
                                f"shape {tuple(x.shape)}).")
-    return into("linalg.vector_norm", operators.norm(x, ord, None if dim == () else dim, keepdim), out)
+    return into("linalg.vector_norm", operators.norm(x, ord, dim, keepdim), out)
 
 
 def _extremum(ord, count):

@@ -53,7 +53,7 @@ def _extremum(name, pair, worst):
             if initial is None:
                 raise ValueError(f"{name}: where requires initial, because the reduction has no identity.")
             a = c.where(as_tensor(where), a, start_of(initial, a.dtype))
-        if axis == ():
+        if isinstance(axis, tuple) and not axis:
             result = a
         elif initial is not None and not a.numel():
             shape = [1 if dim in axes(a, axis) else size for dim, size in enumerate(a.shape)

@@ -373,7 +373,7 @@ def sum(input, dim=None, dtype=None):
     """
     _check("sum", SparseTensor, input)
     input = input if dtype is None else input.to(dtype)
-    if dim is None or dim == ():
+    if dim is None or (isinstance(dim, tuple) and not dim):
         return input._elements.sum()
     dims = {_dimension("sum", input, one) for one in ((dim,) if isinstance(dim, int) else dim)}
     count = input.sparse_dim()

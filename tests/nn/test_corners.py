@@ -1,6 +1,7 @@
 """Corner cases of layers: memory formats, empty sizes, target dtypes, errors."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -235,3 +236,27 @@ def test_fractional_pooling_without_batch_uses_the_first_samples():
 def test_packed_sequences_convert_to_each_dtype(name):
     packed = nn.utils.rnn.pack_sequence([cygrad.ones(2), cygrad.ones(1)])
     assert getattr(packed, name)().data.dtype == getattr(packed.data, name)().dtype
+
+
+def test_pools_and_reductions_take_integers_of_numpy_as_strides_and_dimensions():
+    x, one = cygrad.arange(16.0).reshape(1, 1, 4, 4), np.int64(1)
+    assert cygrad.equal(F.max_pool2d(x, 2, one), F.max_pool2d(x, 2, 1))
+    assert cygrad.equal(F.avg_pool2d(x, 2, one), F.avg_pool2d(x, 2, 1))
+    assert cygrad.equal(cygrad.linalg.vector_norm(x, 2, one), cygrad.linalg.vector_norm(x, 2, 1))
+    assert cygrad.equal(cygrad.count_nonzero(x, one), cygrad.count_nonzero(x, 1))
+
+
+def test_a_refused_bool_does_not_spoil_later_pixel_shuffles():
+    x = cygrad.arange(8.0).reshape(8, 1, 1)
+    with pytest.raises(TypeError, match="pixel_shuffle"):
+        F.pixel_shuffle(x, True)
+    assert cygrad.equal(F.pixel_shuffle(x, 1), x)
+
+
+@pytest.mark.parametrize(("order", "expected", "slope"), [
+    (math.inf, [3.0, 6.0], [-1.0, 0.0, 0.0, -1.0]), (-math.inf, [1.0, 5.0], [0.0, 1.0, -1.0, 0.0])])
+def test_power_pooling_of_infinite_order_takes_the_extremum_of_absolute_values(order, expected, slope):
+    x = cygrad.tensor([[-3.0, 1.0, -5.0, -6.0]], requires_grad=True)
+    result = F.lp_pool1d(x, order, 2)
+    result.sum().backward()
+    assert result.tolist() == [expected] and x.grad.tolist() == [slope]

@@ -235,3 +235,9 @@ def test_resizing_beyond_64_bits_names_the_operation():
 def test_orders_and_tolerances_are_real_not_the_real_part_of_a_complex_number(call):
     with pytest.raises((TypeError, RuntimeError), match=r"^[\w.]+: .*(must be (a real number|a number|real))"):
         call(cygrad.ones(3, 3))
+
+
+@pytest.mark.parametrize("arguments", [(math.nan, 0, 1), (2, 0, math.nan), (2, 1.5, 1), (2, cygrad.tensor(0.5), 1)])
+def test_renorm_refuses_nan_and_fractions_of_dimensions(arguments):
+    with pytest.raises((TypeError, RuntimeError), match="^renorm: "):
+        cygrad.renorm(cygrad.ones(2, 2), *arguments)

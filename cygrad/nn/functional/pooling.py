@@ -1,5 +1,6 @@
 """Pooling and unpooling."""
 
+from math import inf
 from typing import Any
 
 import cygrad
@@ -25,7 +26,7 @@ def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_ind
 
 def _stride(stride, kernel_size):
     """Return the stride; the kernel size by default."""
-    return kernel_size if stride is None or stride == () or stride == [] else stride
+    return kernel_size if stride is None or (isinstance(stride, tuple | list) and not stride) else stride
 
 
 def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
@@ -40,6 +41,9 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")
+    if norm_type in (inf, -inf):
+        sign = 1 if norm_type > 0 else -1
+        return sign * _max(n, sign * cygrad.abs(input), kernel_size, stride, 0, 1, ceil_mode, False)
     scale: Any = 1
     if input.is_floating_point() and input.numel():
         # Scale by a power of two, which is exact, to avoid overflow.

@@ -186,13 +186,13 @@ def pixel_shuffle(input, upscale_factor):
     as_tensor_argument("pixel_shuffle", "input", input)
     try:
         split, order, joined = _shuffled(tuple(input.shape), upscale_factor)
-    except TypeError:
-        as_integer("pixel_shuffle", "upscale_factor", upscale_factor)
-        raise
+    except TypeError:                           # not hashable
+        split, order, joined = _shuffled(tuple(input.shape), as_integer("pixel_shuffle", "upscale_factor",
+                                                                        upscale_factor))
     return in_order_of(input, operators.reshape(operators.permute(operators.reshape(input, split), order), joined))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)        # True is not 1
 def _shuffled(shape, r):
     """Return the shape with channels split, the order of its dimensions, and the shape of the result."""
     if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
