@@ -260,3 +260,12 @@ def test_power_pooling_of_infinite_order_takes_the_extremum_of_absolute_values(o
     result = F.lp_pool1d(x, order, 2)
     result.sum().backward()
     assert result.tolist() == [expected] and x.grad.tolist() == [slope]
+
+
+def test_gaussian_losses_of_infinite_variances_are_infinite_and_small_ones_are_clamped():
+    x, y = cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.5, 2.5])
+    variance = cygrad.tensor([math.inf, 1e-9], requires_grad=True)
+    losses = F.gaussian_nll_loss(x, y, variance, eps=0.25, reduction="none")
+    losses[1].backward()
+    assert losses.tolist() == [math.inf, pytest.approx(0.5 * (math.log(0.25) + 1))]
+    assert variance.grad.tolist() == [0, 0]       # 0.5 * (1 / eps - 0.25 / eps**2) is 0

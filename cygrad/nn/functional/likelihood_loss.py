@@ -93,7 +93,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             raise ValueError(f"gaussian_nll_loss: var is of incorrect size (got {tuple(var.shape)}, expected "
                              f"{tuple(input.shape)}, or 1 for one dimension).")
     # Clamp the value but not the derivative of variances below eps.
-    var = var + (cygrad.clamp_min(var, eps) - var).detach()
+    var = var + cygrad.where(var < eps, eps - var, 0).detach()
     losses = 0.5 * (cygrad.log(var) + (input - target) ** 2 / var)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
