@@ -120,7 +120,7 @@ def matrix_power(A, n, *, out=None):
         raise TypeError(f"linalg.matrix_power: argument 'A' must be a Tensor (got {type(A).__name__}).")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must hold square matrices (got shape {tuple(A.shape)}).")
-    if n < 0:
+    if (n := as_integer("linalg.matrix_power", "n", n)) < 0:
         A, info = operators.linalg_inv_ex(square("linalg.matrix_power", A))
         check_info("linalg.matrix_power", info, singular)
         n = -n

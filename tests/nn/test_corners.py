@@ -269,3 +269,17 @@ def test_gaussian_losses_of_infinite_variances_are_infinite_and_small_ones_are_c
     losses[1].backward()
     assert losses.tolist() == [math.inf, pytest.approx(0.5 * (math.log(0.25) + 1))]
     assert variance.grad.tolist() == [0, 0]       # 0.5 * (1 / eps - 0.25 / eps**2) is 0
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: F.layer_norm(x, (3,), -1), r"^layer_norm: argument 'weight' must be a Tensor"),
+    (lambda x: F.rms_norm(x, (3,), "a"), r"^rms_norm: argument 'weight' must be a Tensor"),
+    (lambda x: F.multi_margin_loss(x, cygrad.tensor([0, 1]), weight=1), r"^multi_margin_loss: argument 'weight'"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x, True), r"^scaled_dot_product_attention: argument 'attn_mask'"),
+    (lambda x: F.huber_loss(x, x, delta="a"), r"^huber_loss: argument 'delta' must be a number"),
+    (lambda x: F.smooth_l1_loss(x, x, beta=None), r"^smooth_l1_loss: argument 'beta' must be a number"),
+    (lambda x: cygrad.linalg.matrix_power(x @ x.T, 1.5), r"^linalg.matrix_power: argument 'n' must be an integer"),
+])
+def test_arguments_of_a_wrong_kind_are_named_with_the_operation(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(cygrad.ones(2, 3))

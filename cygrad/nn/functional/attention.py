@@ -64,6 +64,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if len(set(dtypes)) > 1:
         raise RuntimeError(f"{operation}: query, key and value must have the same dtype (got "
                            f"{', '.join(map(str, dtypes))}).")
+    if attn_mask is not None:
+        as_tensor_argument(operation, "attn_mask", attn_mask)
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"{operation}: dropout_p must be from 0 to 1 (got {dropout_p}).")
     if enable_gqa:

@@ -1,5 +1,6 @@
 """Losses: element-wise operators, weighted and reduced."""
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -141,8 +142,12 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "smooth_l1_loss")
     input, target = _same_sizes(input, target, "smooth_l1_loss")
-    if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss: beta must not be negative (got {beta}).")
+    try:
+        if beta < 0:
+            raise RuntimeError(f"smooth_l1_loss: beta must not be negative (got {beta}).")
+    except TypeError:
+        as_number("smooth_l1_loss", "beta", beta)
+        raise
     losses = _l1(input, target) if beta == 0 else _smooth_l1(input, target, beta)
     return reduced(losses, reduction, "smooth_l1_loss")
 
@@ -169,8 +174,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     tensor(1.8125)
     """
     input, target = _same_sizes(input, target, "huber_loss")
-    if delta <= 0:
-        raise RuntimeError(f"huber_loss: delta must be positive (got {delta}).")
+    try:
+        if delta <= 0:
+            raise RuntimeError(f"huber_loss: delta must be positive (got {delta}).")
+    except TypeError:
+        as_number("huber_loss", "delta", delta)
+        raise
     losses = _huber(input, target, delta)
     if weight is not None:
         if weight.shape != input.shape:

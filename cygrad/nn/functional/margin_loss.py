@@ -254,7 +254,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2 (got {p}).")
     check_reduction(reduction, "multi_margin_loss")
-    if weight is not None and weight.ndim != 1:
+    if weight is not None and as_tensor_argument("multi_margin_loss", "weight", weight).ndim != 1:
         raise ValueError(f"multi_margin_loss: weight must be one-dimensional (got shape {tuple(weight.shape)}).")
     rows, classes, single = _as_rows("multi_margin_loss", input, target, True)
     if weight is not None and tuple(weight.shape) != (rows.shape[1],):

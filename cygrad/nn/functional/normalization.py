@@ -144,10 +144,14 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
     if found != shape:
         raise RuntimeError(f"{operation}: given normalized_shape={list(shape)}, expected input with shape [*, "
                            f"{', '.join(map(str, shape))}] (got input of size {input.shape}).")
-    for name, values in parameters.items():
-        if values is not None and tuple(values.shape) != shape:
-            raise RuntimeError(f"{operation}: {name} must have the shape normalized_shape (got {values.shape} and "
-                               f"{list(shape)}).")
+    try:
+        for name, values in parameters.items():
+            if values is not None and tuple(values.shape) != shape:
+                raise RuntimeError(f"{operation}: {name} must have the shape normalized_shape (got {values.shape} and "
+                                   f"{list(shape)}).")
+    except AttributeError:
+        as_tensor_argument(operation, name, values)
+        raise
     return len(shape)
 
 
