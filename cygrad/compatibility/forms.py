@@ -8,6 +8,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad.composite.out_forms import into
 from cygrad.nn import functional as F
+from cygrad.nn.functional.channel_dropout import drop_channels
 
 __all__ = [
     "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
@@ -25,12 +26,14 @@ INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 native_channel_shuffle, max_pool1d_with_indices = F.channel_shuffle, F.max_pool1d_with_indices
 
 
-def _dropout(function, name):
+def _dropout(function, name, applied=None):
+    applied = applied or function
+
     def drop(input, p, train):
-        return function(input, p, train)
+        return applied(input, p, train)
 
     def drop_(input, p, train):
-        return function(input, p, train, True)
+        return applied(input, p, train, True)
 
     for made, its_name in ((drop, name), (drop_, f"{name}_")):
         made.__name__ = its_name
@@ -40,7 +43,7 @@ def _dropout(function, name):
 
 dropout, dropout_ = _dropout(F.dropout, "dropout")
 alpha_dropout, alpha_dropout_ = _dropout(F.alpha_dropout, "alpha_dropout")
-feature_dropout, feature_dropout_ = _dropout(F.dropout2d, "feature_dropout")
+feature_dropout, feature_dropout_ = _dropout(F.dropout2d, "feature_dropout", drop_channels)     # of any rank
 feature_alpha_dropout, feature_alpha_dropout_ = _dropout(F.feature_alpha_dropout, "feature_alpha_dropout")
 
 

@@ -237,6 +237,11 @@ def test_a_variance_without_degrees_of_freedom_warns(name):
     assert (result[0] if isinstance(result, tuple) else result).isnan().all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_variance_at_all_lacks_no_degrees_of_freedom():
+    assert cygrad.var(cygrad.ones(0, 3), 1).shape == (0,)
+
+
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
 def test_a_variance_of_an_array_is_that_of_a_tensor(name):
     values = np.arange(4.0)

@@ -507,7 +507,7 @@ cdef int64_t _integer(Operator operator, const argument_t *argument, object give
     if isinstance(given, (bool, np.bool_)):       # x.sum(True) is not a sum along dimension 1
         raise _type_error(operator, argument, given)
     if isinstance(given, Tensor):
-        if (<Tensor>given).array.size != 1 or not is_integral((<Tensor>given).array.dtype):
+        if (<Tensor>given).array.size != 1 or category((<Tensor>given).array.dtype) > INTEGRAL:
             raise _type_error(operator, argument, given)
         return given.item()
     try:

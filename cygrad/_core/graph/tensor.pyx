@@ -1164,7 +1164,7 @@ def kept(Node node not None):
 def checked_freedom(str operation, double correction, input, Tensor result not None):
     """Return a variance or deviation of a tensor or array; warn if `correction` leaves no degrees of freedom."""
     cdef int64_t size = (<Tensor>input).array.size if isinstance(input, Tensor) else input.size
-    if size <= correction * result.array.size:
+    if result.array.size and size <= correction * result.array.size:
         warn_user(f"{operation}: degrees of freedom is <= 0 (got shape {tuple(input.shape)} for results of shape "
                   f"{result.shape}, and correction={correction}). The result is nan or inf.")
     return result

@@ -13,8 +13,10 @@ __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alph
 _SATURATION = -1.7580993408473766
 
 
-def _channels(input, p, training, inplace, operation):
+def drop_channels(input, p, training, inplace=False, operation="feature_dropout"):
     """Zero channels (dimension 1), and scale the others."""
+    if as_tensor_argument(operation, "input", input).ndim < 2:
+        raise RuntimeError(f"{operation}: expected an input with at least two dimensions (got {input.ndim}).")
     check_probability(p, operation)
     if not training or p == 0 or input.numel() == 0:
         return input
@@ -27,14 +29,14 @@ def _channels(input, p, training, inplace, operation):
 
 
 def _with_batch(input, n, p, training, inplace, operation):
-    """Apply `_channels` to input with or without a batch."""
+    """Apply `drop_channels` to input with or without a batch."""
     if as_tensor_argument(operation, "input", input).ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
     if input.ndim == n + 2:
-        return _channels(input, p, training, inplace, operation)
+        return drop_channels(input, p, training, inplace, operation)
     if inplace:
-        return _channels(input.unsqueeze_(0), p, training, True, operation).squeeze_(0)
-    return _channels(input.unsqueeze(0), p, training, False, operation).squeeze(0)
+        return drop_channels(input.unsqueeze_(0), p, training, True, operation).squeeze_(0)
+    return drop_channels(input.unsqueeze(0), p, training, False, operation).squeeze(0)
 
 
 @documented()
@@ -78,9 +80,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if as_tensor_argument("dropout2d", "input", input).ndim != 4:
         warn_user(f"dropout2d: received a {input.ndim}-D input, whose dimension 1 is taken for the channels. Use "
                   "dropout1d for it, or unsqueeze(0) for an image without a batch.")
-    if input.ndim < 2:
-        raise RuntimeError(f"dropout2d: expected an input with at least two dimensions (got {input.ndim}).")
-    return _channels(input, p, training, inplace, "dropout2d")
+    return drop_channels(input, p, training, inplace, "dropout2d")
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
