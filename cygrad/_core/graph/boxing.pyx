@@ -349,15 +349,15 @@ cdef int _check_range(const operator_t *op, frame_t *frame) except -1:
     cdef bint floating = False
     for i in range(frame.n):
         floating |= frame.values[i].kind == REAL or frame.values[i].kind == COMPLEX
-        if op.arguments[i].kind == NUMBER:          # operands wrap around then, as in add
-            kind = NUMBER
+        if op.arguments[i].kind in (NUMBER, FLOAT):         # operands wrap around then, as in add
+            kind = op.arguments[i].kind
         if frame.values[i].kind == ARRAY:
             dtype = frame.values[i].of.array.dtype if dtype < 0 else promote(dtype, frame.values[i].of.array.dtype)
     if not op.flags & (FITS_INTEGER if category(dtype) <= INTEGRAL else FITS_SINGLE):
         return 0
     if is_short(dtype) and category(dtype) > INTEGRAL and not op.flags & FITS_HALF:
         dtype = FLOAT32
-    if floating and category(dtype) <= INTEGRAL and not (kind == NUMBER and op.flags & FITS_HALF):
+    if floating and category(dtype) <= INTEGRAL and not (kind != OPERAND and op.flags & FITS_HALF):
         if not op.flags & FITS_SINGLE:
             return 0
         dtype = FLOAT32 if is_short(default_float()) else default_float()       # that of the result
