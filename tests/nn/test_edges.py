@@ -81,7 +81,7 @@ def test_running_statistics_have_no_tangents(function, training, which):
 def test_statistics_take_no_tangents_from_the_input():
     with forward_ad.dual_level():
         mean, var = cygrad.zeros(3), cygrad.ones(3)
-        x = forward_ad.make_dual(cygrad.randn(4, 3), cygrad.ones(4, 3))
+        x = forward_ad.make_dual(cygrad.arange(12.0).sin().reshape(4, 3), cygrad.ones(4, 3))
         y = F.batch_norm(x, mean, var, training=True)
         assert forward_ad.unpack_dual(mean).tangent is None
         assert forward_ad.unpack_dual(var).tangent is None
