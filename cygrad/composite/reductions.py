@@ -17,7 +17,7 @@ _PARAMETERS = {
     "unbiased": "bool, optional\n    True is ``correction=1``, False is ``correction=0``.",
     "correction": "number, optional\n    Subtracted from the number of elements in the divisor; default 1.",
 }
-_RETURNED = "Tensor\n    nan where the divisor is 0."
+_RETURNED = "Tensor\n    nan or inf, with a warning, where the divisor is not positive."
 
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 

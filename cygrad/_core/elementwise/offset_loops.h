@@ -14,7 +14,7 @@ typedef enum {
     TAKE           /* READ from the last offset to the first, each leaving zeros: undoes WRITE */
 } move_t;
 
-/* Read one element of `size` bytes at each of n offsets, from rows `step` bytes apart; those of `dense` are contiguous. */
+/* Read one element of `size` bytes at each of n offsets, from rows `step` bytes apart, into contiguous rows. */
 EXPORTED void read_elements(int64_t size, const char *sparse, int64_t step, char *dense, const int64_t *offsets,
                             int64_t n, int64_t rows);
 /* WRITE or ADD one element at each of n offsets. */

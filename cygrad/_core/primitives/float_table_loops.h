@@ -1,24 +1,24 @@
 /* Loops over tables; see float_tables.h. */
 
-/* Return the segment of x, maybe fitted into `own`; NULL if its elements are not interpolated. `known` is table->bits, which
- * a loop loads once. */
-INLINE const table_segment_t *segment_of(float_table_t *table, int known, float x, table_segment_t *own) {
-    const int lowest = (TABLE_LOWEST << known) - 1, last = TABLE_OCTAVES << known;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int place = (int)((bits & 0x7fffffff) >> (23 - known)) - lowest;
+/* Return the segment of x, maybe fitted into `own`; NULL if its elements are not interpolated. `bits` are those of the
+ * table, which a loop loads once. */
+INLINE const table_segment_t *segment_of(float_table_t *table, int bits, float x, table_segment_t *own) {
+    const int lowest = (TABLE_LOWEST << bits) - 1, last = TABLE_OCTAVES << bits;
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    int place = (int)((word & 0x7fffffff) >> (23 - bits)) - lowest;
     if (place > last)
         return NULL;
     double center;
-    place = 2 * (place > 0 ? place : 0) + (int)(bits >> 31);
+    place = 2 * (place > 0 ? place : 0) + (int)(word >> 31);
     const table_segment_t *segment = &table->segments[place];
     __atomic_load(&segment->center, &center, __ATOMIC_ACQUIRE);
     return center == 0 ? find_segment(table, place, own) : segment;
 }
 
-INLINE float table_element(float_table_t *table, int known, float x) {
+INLINE float table_element(float_table_t *table, int bits, float x) {
     table_segment_t own;
-    const table_segment_t *segment = segment_of(table, known, x, &own);
+    const table_segment_t *segment = segment_of(table, bits, x, &own);
     if (segment == NULL)
         return (float)table_exact(table, x);
     const double t = x - segment->center;

@@ -76,7 +76,7 @@ template <class T> INLINE uint8_t is_negative(T x) { return x < 0; }
 
 constexpr char DIV[] = "div", FLOOR_DIVIDE[] = "floor_divide", REMAINDER[] = "remainder", FMOD[] = "fmod";
 
-// Divide. Elements in [0, b), such as most indices, need no division; after one that does not lie there, 64 divide untested.
+// Divide. Elements in [0, b), as most indices, need no division; after one that lies elsewhere, 64 divide untested.
 template <const char *NAME, auto FUNCTION, class T>
 void division_loop(char **arguments, const int64_t *n, const int64_t *steps, void *) {
     const bool has_rest = NAME == REMAINDER || NAME == FMOD;

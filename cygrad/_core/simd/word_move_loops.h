@@ -50,28 +50,27 @@ INLINE doubles_t joined_halves(const char *row, int64_t distance, int second) {
     return second ? SHUFFLE(x, y, 2, 3, 6, 7) : SHUFFLE(x, y, 0, 1, 4, 5);
 }
 
-/* Transpose 8 x 8 words, or 4 x 4 of 8 bytes. Rows are joined while they are loaded, and results stored as they are
- * made: in arrays of vectors they would go through memory. */
-INLINE void transpose_part(const char *source, int64_t step, uint32_t *, char *out, int64_t out_step) {
+/* Transpose 8 x 8 words of 4 bytes, or 4 x 4 of 8. Rows are joined while they are loaded, and results stored as they
+ * are made: in arrays of vectors they would go through memory. */
+template <class word> INLINE void transpose_part(const char *source, int64_t step, char *out, int64_t out_step) {
     for (int half = 0; half < 2; half++) {
-        const words_t a = (words_t)joined_halves(source, 4 * step, half);
-        const words_t b = (words_t)joined_halves(source + step, 4 * step, half);
-        const words_t c = (words_t)joined_halves(source + 2 * step, 4 * step, half);
-        const words_t d = (words_t)joined_halves(source + 3 * step, 4 * step, half);
-        for (int k = 0; k < 2; k++) {
-            const doubles_t x = (doubles_t)interleaved(a, b, k), y = (doubles_t)interleaved(c, d, k);
-            const doubles_t first = interleaved(x, y, 0), second = interleaved(x, y, 1);
-            memcpy(out + (4 * half + 2 * k) * out_step, &first, sizeof first);
-            memcpy(out + (4 * half + 2 * k + 1) * out_step, &second, sizeof second);
+        if constexpr (sizeof(word) == 8) {
+            const doubles_t a = joined_halves(source, 2 * step, half), b = joined_halves(source + step, 2 * step, half);
+            const doubles_t first = interleaved(a, b, 0), second = interleaved(a, b, 1);
+            memcpy(out + 2 * half * out_step, &first, sizeof first);
+            memcpy(out + (2 * half + 1) * out_step, &second, sizeof second);
+        } else {
+            const words_t a = (words_t)joined_halves(source, 4 * step, half);
+            const words_t b = (words_t)joined_halves(source + step, 4 * step, half);
+            const words_t c = (words_t)joined_halves(source + 2 * step, 4 * step, half);
+            const words_t d = (words_t)joined_halves(source + 3 * step, 4 * step, half);
+            for (int k = 0; k < 2; k++) {
+                const doubles_t x = (doubles_t)interleaved(a, b, k), y = (doubles_t)interleaved(c, d, k);
+                const doubles_t first = interleaved(x, y, 0), second = interleaved(x, y, 1);
+                memcpy(out + (4 * half + 2 * k) * out_step, &first, sizeof first);
+                memcpy(out + (4 * half + 2 * k + 1) * out_step, &second, sizeof second);
+            }
         }
-    }
-}
-INLINE void transpose_part(const char *source, int64_t step, uint64_t *, char *out, int64_t out_step) {
-    for (int half = 0; half < 2; half++) {
-        const doubles_t a = joined_halves(source, 2 * step, half), b = joined_halves(source + step, 2 * step, half);
-        const doubles_t first = interleaved(a, b, 0), second = interleaved(a, b, 1);
-        memcpy(out + 2 * half * out_step, &first, sizeof first);
-        memcpy(out + (2 * half + 1) * out_step, &second, sizeof second);
     }
 }
 
@@ -92,8 +91,8 @@ void transpose(const char *source, int64_t source_step, char *out, int64_t out_s
             const int64_t step = buffered ? 64 : out_step;
             for (int64_t k = 0; k < height; k += PART)
                 for (int64_t i = 0; i < width; i += PART)
-                    transpose_part(from + i * source_step + k * SIZE, source_step, (word *)NULL,
-                                   tile + k * step + i * SIZE, step);
+                    transpose_part<word>(from + i * source_step + k * SIZE, source_step,
+                                         tile + k * step + i * SIZE, step);
             for (int64_t k = 0; buffered && k < SIDE; k++)
                 memcpy(to + k * out_step, buffer + k * 64, 64);
         }

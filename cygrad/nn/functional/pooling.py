@@ -395,7 +395,7 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     input : Tensor
         Of shape (batch, channels, length) or (channels, length).
     norm_type : float
-        The power p.
+        The power p; for inf and -inf the result is the largest and the smallest absolute value.
     kernel_size : int or tuple
     stride : int or tuple, optional
         Step between windows; the kernel size by default.
