@@ -86,7 +86,7 @@ def count_nonzero(input, dim=None):
     tensor([2, 1])
     """
     found = operators.ne(as_tensor_argument("count_nonzero", "input", input).detach(), 0)
-    return operators.sum(found, None if isinstance(dim, tuple) and not dim else dim, False)
+    return operators.sum(found, dim, False)
 
 
 # ---- order statistics

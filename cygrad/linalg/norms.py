@@ -63,14 +63,10 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(5.)
     """
     x = _as_dtype("linalg.vector_norm", x, dtype)
-    dim = None if isinstance(dim, tuple) and not dim else dim
     if as_number("linalg.vector_norm", "ord", ord) < 0 or ord == inf:
-        if dim is None:
-            empty = x.numel() == 0
-        else:
-            sizes = tuple(x.shape) or (1,)
-            empty = any(sizes[k] == 0 for k in (dim if isinstance(dim, (tuple, list)) else (dim,))
-                        if -len(sizes) <= k < len(sizes))
+        sizes = tuple(x.shape) or (1,)
+        dims = () if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+        empty = any(sizes[k] == 0 for k in dims or range(len(sizes)) if -len(sizes) <= k < len(sizes))
         if empty:
             raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} is not defined without elements (got "
                                f"shape {tuple(x.shape)}).")
