@@ -1,4 +1,4 @@
-"""Numbers out of the range of the dtype in which they are computed raise an error instead of wrapping around."""
+"""Numbers out of the range of their dtype, or of a wrong kind, raise an error instead of wrapping around."""
 
 import math
 
